@@ -97,6 +97,13 @@ class Sampler:
     def sample_links(
         self, kind: tuple[str, str, str], near: bytes, far: bytes, times: bytes | None, anywhere: int, per_link: int, batch: int
     ) -> Task[Any]: ...
+    def batches(self) -> Task[Batches]: ...
+class Batches:
+    def sample(self, seeds: Sequence[tuple[str, bytes]], times: bytes | None, batch: int) -> None: ...
+    def sample_links(
+        self, kind: tuple[str, str, str], near: bytes, far: bytes, times: bytes | None, anywhere: int, per_link: int, batch: int
+    ) -> None: ...
+    def next(self) -> Task[Any]: ...
 class Part:
     def __len__(self) -> int: ...
     @builtins.property
@@ -332,7 +339,7 @@ class Graph:
         disjoint: bool,
         induced: bool,
         seed: int,
-        features: Sequence[tuple[str, str, Sequence[str], bool]],
+        features: Sequence[tuple[str | tuple[str, str, str], str, Sequence[str], bool]],
         is_double: bool,
         missing: float | None,
         in_memory: bool,

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 #: How many neighbours of each vertex, hop by hop; ``None`` takes all.
 Counts = Sequence[Union[int, None]]
 
-#: Features by label and name: a property, or several that become the columns of a matrix.
-FeatureNames = Mapping[str, Mapping[str, Union[str, "Iterable[str]"]]]
+#: Features by label, or by kind of edges such as ``("Person", "out:knows", "Person")``, and by name: a property, or several that become the columns
+#: of a matrix.
+FeatureNames = Mapping[Any, Mapping[str, Union[str, "Iterable[str]"]]]
 
 
 _MASK = 2**64 - 1
@@ -36,7 +37,7 @@ class Sample:
         vertices: the ordinals of the vertices by label, int64: seeds come first, each once, then what each hop reached.
         edges: by the label where edges begin, the hop and the label that they lead to, two arrays of int64: for each edge, where the vertex whose
             neighbour it is and the neighbour are among the vertices of their labels.
-        features: features by label and name, with a row for each vertex.
+        features: features by label and name, with a row for each vertex; and by kind of edges and name, with a row for each edge.
         trees: by label, for each vertex the number of the seed that it was reached from; empty unless the sampler is ``disjoint``.
         vertices_per_hop: by label, how many vertices are seeds, and how many each hop reached first.
         edges_per_hop: the number of edges of each kind in each hop.
@@ -54,9 +55,9 @@ class Sample:
             kind: (np.asarray(near), np.asarray(far)) for kind, near, far, _ in edges
         }
         self.edges_per_hop: dict[tuple[str, str, str], list[int]] = {kind: per_hop for kind, _, _, per_hop in edges}
-        self.features: dict[str, dict[str, Numbers]] = {}
-        for label, name, numbers in features:
-            self.features.setdefault(label, {})[name] = np.asarray(numbers)
+        self.features: dict[Any, dict[str, Numbers]] = {}
+        for of, name, numbers in features:
+            self.features.setdefault(of, {})[name] = np.asarray(numbers)
         self.cost: Cost = cost
 
     def __repr__(self) -> str:
@@ -125,16 +126,19 @@ def _count(count: Any) -> int:
     return number
 
 
-def feature_names(given: Any) -> list[tuple[str, str, list[str], bool]]:
+def feature_names(given: Any) -> list[tuple[Any, str, list[str], bool]]:
     """Features as the extension takes them."""
-    made: list[tuple[str, str, list[str], bool]] = []
+    made: list[tuple[Any, str, list[str], bool]] = []
     of_labels: Any = given or {}
     if not is_a(of_labels, Mapping) or not all(is_a(of_names, Mapping) for of_names in of_labels.values()):
         message = f"features are properties by label and name, such as {{\"Person\": {{\"x\": [\"age\", \"height\"]}}}}, not {shown(given)}"
         raise InvalidError(message)
-    for label, of_names in of_labels.items():
+    for of, of_names in of_labels.items():
+        if not is_a(of, str) and not (is_a(of, tuple) and len(of) == 3 and all(is_a(part, str) for part in of)):
+            message = f"features name {shown(of)}; write a label, or edges such as (\"Person\", \"out:knows\", \"Person\")"
+            raise InvalidError(message)
         for name, properties in of_names.items():
-            made.append((label, name, names(properties), not is_a(properties, str)))
+            made.append((of, name, names(properties), not is_a(properties, str)))
     return made
 
 

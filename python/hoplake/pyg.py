@@ -25,24 +25,31 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, Union
 
-import numpy as np
-import torch
-from torch_geometric.data import FeatureStore, GraphStore, TensorAttr
-from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
-from torch_geometric.loader import LinkLoader, NodeLoader
-from torch_geometric.sampler import BaseSampler, HeteroSamplerOutput, NodeSamplerInput, SamplerOutput
-
 from ._arguments import own_as, whole
-from ._errors import InvalidError, NotFoundError
-from ._samples import FeatureNames, Sample, feature_names, shuffled
+from ._errors import InvalidError, NotFoundError, make
+from ._samples import FeatureNames, LinkSample, Sample, feature_names, link_numbers, shuffled, times_of
 from ._sync.graph import Graph
 from ._sync.sampler import Sampler
 from ._waiting import wait_sync
 
+try:
+    import numpy as np
+    import torch
+    from torch_geometric.data import FeatureStore, GraphStore, TensorAttr
+    from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
+    from torch_geometric.loader import LinkLoader, NodeLoader
+    from torch_geometric.sampler import BaseSampler, HeteroSamplerOutput, NodeSamplerInput, SamplerOutput
+except ModuleNotFoundError as error:
+    # An ImportError of a module that is there has a cause of its own, such as a library that cannot be loaded.
+    hint = "pip install torch torch_geometric numpy"
+    raise make("invalid", f"hoplake.pyg needs {error.name}, which is not installed", hint=hint) from None
+
 __all__ = ["HoplakeFeatureStore", "HoplakeGraphStore", "HoplakeSampler", "LinkNeighborLoader", "NeighborLoader"]
+
+#: A method of the extension, and its arguments.
+_Asked = tuple[str, tuple[Any, ...]]
 
 #: An edge type of PyTorch Geometric: the label of the sources, that of the edges, and that of the targets.
 Triple = "tuple[str, str, str]"
@@ -58,7 +65,9 @@ class HoplakeFeatureStore(FeatureStore):
 
     Args:
         graph: the graph. The store stays at its version.
-        features: properties by label and name, as :meth:`hoplake.Graph.sampler` takes them.
+        features: properties by label and name, as :meth:`hoplake.Graph.sampler` takes them; those of edges by their type, as in
+            ``{("Person", "knows", "Person"): {"edge_attr": ["since", "weight"]}}``. The loaders of this module have them, also for edges in the other
+            direction; PyTorch Geometric's own loaders do not take any from stores.
         dtype: the type of features that are not all integers.
         missing: what stands for a value that a vertex does not have.
 
@@ -78,16 +87,27 @@ class HoplakeFeatureStore(FeatureStore):
         super().__init__()
         if dtype not in ("float32", "float64"):
             raise InvalidError(f"dtype is {dtype!r}; write float32 or float64")
-        named = feature_names(features)
+        everything = feature_names(features)
+        named = [feature for feature in everything if isinstance(feature[0], str)]
+        known = {(it.source_label, it.label, it.target_label): it.properties for it in graph.schema.edge_types}
+        for kind, _, properties, _ in everything:
+            if isinstance(kind, str):
+                continue
+            if kind not in known:
+                raise NotFoundError(f"the graph has no edge type {kind}; it has {', '.join(map(str, known))}")
+            for name in properties:
+                if name not in known[kind]:
+                    raise NotFoundError(f"edges {kind} have no property {name!r}; they have {', '.join(known[kind]) or 'none'}")
         arguments: tuple[Any, ...] = ([], False, None, False, False, 0, named, dtype == "float64", missing, False, None)
         wait_sync(graph._core.ready())
         core = graph._core.sampler(*arguments)
         wait_sync(core.ready())
         self._reader = Sampler(core, arguments, np)
         self._names = [(label, name) for label, name, *_ in named]
+        self._options: dict[str, Any] = {"features": features, "dtype": dtype, "missing": missing}
 
     def get_all_tensor_attrs(self) -> list[Any]:
-        """The features."""
+        """The features of nodes."""
         return [TensorAttr(label, name) for label, name in self._names]
 
     def _multi_get_tensor(self, attrs: list[Any]) -> list[Any]:
@@ -228,6 +248,7 @@ class HoplakeSampler(BaseSampler):
         time_attr: a property that lets a seed see nothing later than its own time. It needs ``disjoint``.
         time_of: whether it is a property of nodes or of edges.
         temporal_strategy: ``"last"`` for the latest neighbours, in place of random ones.
+        features: features that are read with each sample, of the same graph. :class:`NeighborLoader` and :class:`LinkNeighborLoader` read them so.
 
     Raises:
         InvalidError: numbers of neighbours are not those of the edge types.
@@ -248,6 +269,7 @@ class HoplakeSampler(BaseSampler):
         time_attr: str | None = None,
         time_of: Literal["edge", "vertex"] = "vertex",
         temporal_strategy: Literal["uniform", "last"] = "uniform",
+        features: HoplakeFeatureStore | None = None,
     ) -> None:
         if subgraph_type not in ("directional", "induced"):
             raise InvalidError(f"subgraph_type is {subgraph_type!r}; write directional or induced")
@@ -273,21 +295,50 @@ class HoplakeSampler(BaseSampler):
             time=time_attr,
             time_of=time_of,
             strategy=_strategy(temporal_strategy),
+            **({} if features is None else self._with_features(features)),
         )
 
-    def sample_from_nodes(self, index: Any, number: int | None = None) -> Any:
+    def _with_features(self, features: HoplakeFeatureStore) -> dict[str, Any]:
+        """Options of the sampler, which names features its way: those of an edge type are also of the edges in the other direction."""
+        of: Any = features._options["features"]
+        made: dict[Any, Any] = {label: of_label for label, of_label in of.items() if isinstance(label, str)}
+        for kind in self._sampled:
+            (source, label, target), hop = kind, self._edges._kinds[kind]
+            is_reversed = hop[1].startswith("out:")
+            stored = (target, label.removeprefix(_REVERSED), source) if is_reversed else kind
+            if stored in of:
+                made[hop] = of[stored]
+        return {**features._options, "features": made}
+
+    def sample_from_nodes(self, index: Any) -> Any:
         """Samples the neighbourhoods of nodes."""
-        label = index.input_type or self._edges._labels[0]
+        number = _of_seeds(index.node.numpy())
+        return self._of_nodes(index, _alone(self._asked_of_nodes(index, number), self._sampler), number)[1]
+
+    def sample_from_edges(self, index: Any, neg_sampling: Any = None) -> Any:
+        """Samples the neighbourhoods of the ends of links, and negatives."""
+        number = _of_seeds(np.concatenate([index.row.numpy(), index.col.numpy()]))
+        asked = self._asked_of_edges(index, neg_sampling, number)
+        return self._of_edges(index, neg_sampling, _alone(asked, self._sampler), number)[1]
+
+    def _asked_of_nodes(self, index: Any, number: int) -> _Asked:
+        """What the extension is asked for."""
         seeds = index.node.numpy().astype(np.int64, copy=False)
-        sample = self._sampler.sample({label: seeds}, _of_seeds(seeds) if number is None else number, times=_times(index))
-        if not self._disjoint and sample.vertices_per_hop.get(label, [0])[0] != len(seeds):
+        times = times_of(np, _times(index), len(seeds))
+        sent = [(index.input_type or self._edges._labels[0], seeds.tobytes())]
+        return "sample", (sent, None if times is None else times.tobytes(), number)
+
+    def _of_nodes(self, index: Any, parts: Any, number: int) -> tuple[Sample, Any]:
+        """What it answers, as PyTorch Geometric has it."""
+        sample = Sample(parts, number, np)
+        label = index.input_type or self._edges._labels[0]
+        if not self._disjoint and sample.vertices_per_hop.get(label, [0])[0] != len(index.node):
             raise InvalidError("a batch has a seed twice; give each node once, or set disjoint")
         out = self._output(sample)
         out.metadata = (index.input_id, index.time)
-        return out
+        return sample, out
 
-    def sample_from_edges(self, index: Any, neg_sampling: Any = None, number: int | None = None) -> Any:
-        """Samples the neighbourhoods of the ends of links, and negatives."""
+    def _asked_of_edges(self, index: Any, neg_sampling: Any, number: int) -> _Asked:
         kind = index.input_type
         if kind is None:
             # Of a graph with one label: reversed edges come after those that are stored.
@@ -296,16 +347,17 @@ class HoplakeSampler(BaseSampler):
         # Links begin at their source, as negatives do; neighbours are sampled for targets.
         links = (far_label, _other(hop), near_label)
         sources, targets = (end.numpy().astype(np.int64, copy=False) for end in (index.row, index.col))
-        count = len(sources)
-        mode, ratio = None, 1
-        if neg_sampling is not None:
-            if neg_sampling.src_weight is not None or neg_sampling.dst_weight is not None:
-                raise InvalidError("negatives have no weights: each vertex has the same chance")
-            mode, ratio = neg_sampling.mode.value, neg_sampling.amount
-        number = _of_seeds(np.concatenate([sources, targets])) if number is None else number
-        sample = self._sampler.sample_links(
-            links, sources, targets, times=_times(index), negatives=mode, ratio=ratio, batch=number
-        )
+        if neg_sampling is not None and (neg_sampling.src_weight is not None or neg_sampling.dst_weight is not None):
+            raise InvalidError("negatives have no weights: each vertex has the same chance")
+        times = times_of(np, _times(index), len(sources))
+        sent = None if times is None else times.tobytes()
+        numbers = link_numbers(*_negatives(neg_sampling), len(sources))
+        return "sample_links", (links, sources.tobytes(), targets.tobytes(), sent, *numbers, number)
+
+    def _of_edges(self, index: Any, neg_sampling: Any, parts: Any, number: int) -> tuple[Sample, Any]:
+        mode, ratio = _negatives(neg_sampling)
+        count = len(index.row)
+        sample = LinkSample(parts, number, count, link_numbers(mode, ratio, count)[1], np)
         out = self._output(sample)
         (near, far), (near_not, far_not) = (map(torch.from_numpy, ends) for ends in (sample.links, sample.negatives))
         if mode == "triplet":
@@ -316,13 +368,45 @@ class HoplakeSampler(BaseSampler):
                 label = torch.ones(count) if label is None else label
                 label = torch.cat([label, label.new_zeros((len(near_not), *label.shape[1:]))])
             pairs = torch.stack([torch.cat([near, near_not]), torch.cat([far, far_not])])
-            out.metadata = (index.input_id, pairs, label, index.time)
+            time = index.time
+            if time is not None and len(near_not):
+                # Those of links, one after the other, as negatives were sampled with them.
+                time = torch.cat([time, time[torch.arange(len(near_not)) % count]])
+            out.metadata = (index.input_id, pairs, label, time)
         if self._disjoint:
-            # Both ends of a link, and its negatives, have its number.
+            # Both ends of a link, and its negatives, have its number. Seeds are the beginnings of links and of negatives, and then the other ends.
+            links = torch.arange(count)
+            each = links.repeat_interleave(ratio) if mode == "triplet" else torch.arange(far_not.numel()) % max(count, 1)
+            of_seeds = torch.cat([links, each[:0] if mode == "triplet" else each, links, each])
             batches = out.batch if isinstance(out.batch, dict) else {None: out.batch}
-            joined = {key: trees % max(count, 1) for key, trees in batches.items()}
+            joined = {key: of_seeds[trees] for key, trees in batches.items()}
             out.batch = joined if isinstance(out.batch, dict) else joined[None]
-        return out
+        return sample, out
+
+    def _add_features(self, batch: Any, sample: Sample) -> None:
+        """Adds features of edges, in the order of the edges."""
+        found = [sample.features.get(hop, {}) for hop in sample.edges]
+        if not self._homogeneous:
+            for kind, of_kind in zip(self._sampled, found):
+                for name, numbers in of_kind.items():
+                    batch[kind][name] = torch.from_numpy(numbers)
+            return
+        for name in dict.fromkeys(name for of_kind in found for name in of_kind):
+            if not all(name in of_kind for of_kind in found):
+                raise InvalidError(f"{name} is a feature of some edge types; in a graph of one kind of edges it has to be one of all")
+            tensors = {kind: torch.from_numpy(of_kind[name]) for kind, of_kind in zip(self._sampled, found)}
+            per_hop = dict(zip(self._sampled, sample.edges_per_hop.values()))
+            batch[name] = self._in_order(tensors, per_hop)
+
+    def _in_order(self, tensors: dict[Any, Any], per_hop: dict[Any, list[int]]) -> Any:
+        """Rows of all edge types, hop by hop, as layers that trim expect them."""
+        if len(tensors) == 1:
+            return next(iter(tensors.values()))
+        parts = []
+        for hop in range(len(next(iter(per_hop.values())))):
+            for kind, counts in per_hop.items():
+                parts.append(tensors[kind][sum(counts[:hop]) : sum(counts[: hop + 1])])
+        return torch.cat(parts)
 
     def _output(self, sample: Sample) -> Any:
         none = np.empty(0, dtype=np.int64)
@@ -339,15 +423,7 @@ class HoplakeSampler(BaseSampler):
                 node=node, row=row, col=col, edge=None, batch=batch, num_sampled_nodes=nodes, num_sampled_edges=edges
             )
         (label,) = node
-        # Hop by hop, as layers that trim expect them.
-        order = [
-            (kind, sum(edges[kind][:hop]), sum(edges[kind][: hop + 1])) for hop in range(hops) for kind in self._sampled
-        ]
-        one = len(self._sampled) == 1
-        joined = [
-            next(iter(ends.values())) if one else torch.cat([ends[kind][begin:end] for kind, begin, end in order])
-            for ends in (row, col)
-        ]
+        joined = [self._in_order(ends, edges) for ends in (row, col)]
         return SamplerOutput(
             node=node[label],
             row=joined[0],
@@ -357,6 +433,40 @@ class HoplakeSampler(BaseSampler):
             num_sampled_nodes=nodes[label],
             num_sampled_edges=[sum(edges[kind][hop] for kind in edges) for hop in range(hops)],
         )
+
+
+def _alone(asked: _Asked, sampler: Sampler) -> Any:
+    """The answer to a call of its own."""
+    name, arguments = asked
+    return wait_sync(getattr(sampler._core, name)(*arguments))
+
+
+def _negatives(neg_sampling: Any) -> tuple[Any, Any]:
+    """Of which mode negatives are, and how many there are for each link."""
+    return (None, 1) if neg_sampling is None else (neg_sampling.mode.value, neg_sampling.amount)
+
+
+class _Read(FeatureStore):
+    """Features that were read with a sample, of the labels that it may have."""
+
+    def __init__(self, sample: Sample, labels: list[str]) -> None:
+        super().__init__()
+        self._features = {label: sample.features[label] for label in labels if label in sample.features}
+
+    def get_all_tensor_attrs(self) -> list[Any]:
+        return [TensorAttr(label, name) for label, of_label in self._features.items() for name in of_label]
+
+    def _get_tensor(self, attr: Any) -> Any:
+        return torch.from_numpy(self._features[attr.group_name][attr.attr_name])
+
+    def _get_tensor_size(self, attr: Any) -> tuple[int, ...]:
+        return tuple(self._get_tensor(attr).shape)
+
+    def _put_tensor(self, tensor: Any, attr: Any) -> bool:
+        return False
+
+    def _remove_tensor(self, attr: Any) -> bool:
+        return False
 
 
 def _strategy(given: str) -> Literal["random", "last"]:
@@ -435,7 +545,11 @@ class _Loader(torch.utils.data.DataLoader):
         start: int,
         ahead: int,
         arguments: dict[str, Any],
+        data: tuple[Any, HoplakeGraphStore],
+        sampler: HoplakeSampler,
+        joiner: Any,
     ) -> None:
+        self._data, self._sampled_by, self._joiner = data, sampler, joiner
         for name in ("dataset", "collate_fn", "sampler", "batch_sampler"):
             if arguments.pop(name, None) is not None:
                 raise InvalidError(f"{name} cannot be given: batches are made by their number; shuffle and seed decide their order")
@@ -448,10 +562,30 @@ class _Loader(torch.utils.data.DataLoader):
 
     def _collate(self, items: Any) -> Any:
         ((number, positions),) = items
-        return self._batch(number, torch.from_numpy(positions))
+        at = torch.from_numpy(positions)
+        return self._joined(number, at, _alone(self._asked(number, at), self._sampled_by._sampler))
 
-    def _batch(self, number: int, positions: Any) -> Any:
+    def _asked(self, number: int, positions: Any) -> _Asked:
+        """What a batch asks the extension for."""
         raise NotImplementedError
+
+    def _answered(self, number: int, positions: Any, parts: Any) -> tuple[Sample, Any]:
+        """What the extension answers."""
+        raise NotImplementedError
+
+    def _joined(self, number: int, positions: Any, parts: Any) -> Any:
+        """The batch with its features."""
+        sample, out = self._answered(number, positions, parts)
+        features, edges = self._data
+        self._joiner.data = (features if _with_samples(features, edges) is None else _Read(sample, edges._labels), edges)
+        transform, self._joiner.transform = self._joiner.transform, None
+        try:
+            batch = self._joiner.filter_fn(out)
+        finally:
+            self._joiner.transform = transform
+        batch.number = number
+        self._sampled_by._add_features(batch, sample)
+        return batch if transform is None else transform(batch)
 
     def __iter__(self) -> Any:
         if self.num_workers or not self._ahead:
@@ -459,17 +593,24 @@ class _Loader(torch.utils.data.DataLoader):
         return self._read_ahead()
 
     def _read_ahead(self) -> Iterator[Any]:
-        pool = ThreadPoolExecutor(self._ahead, thread_name_prefix="hoplake-loader")
-        batches: deque[Future[Any]] = deque()
-        try:
-            for items in self._order:
-                batches.append(pool.submit(self._collate, items))
-                if len(batches) > self._ahead:
-                    yield batches.popleft().result()
-            while batches:
-                yield batches.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        batches = wait_sync(self._sampled_by._sampler._core.batches())
+        begun: deque[tuple[int, Any]] = deque()
+        for ((number, positions),) in self._order:
+            at = torch.from_numpy(positions)
+            name, arguments = self._asked(number, at)
+            getattr(batches, name)(*arguments)
+            begun.append((number, at))
+            if len(begun) > self._ahead:
+                yield self._joined(*begun.popleft(), wait_sync(batches.next()))
+        while begun:
+            yield self._joined(*begun.popleft(), wait_sync(batches.next()))
+
+
+def _with_samples(features: Any, edges: HoplakeGraphStore) -> HoplakeFeatureStore | None:
+    """Features that a sampler can read with its samples: those of the same version of the same graph."""
+    if isinstance(features, HoplakeFeatureStore) and features._reader._core.location()[:2] == edges._reader._core.location()[:2]:
+        return features
+    return None
 
 
 class NeighborLoader(_Loader):
@@ -489,7 +630,8 @@ class NeighborLoader(_Loader):
         drop_last: whether a last batch with fewer seeds is left out.
         seed: what the random choices and the order follow from.
         start: the number of the first batch.
-        ahead: how many batches are read while the model trains, on threads of this process. Not used with ``num_workers``.
+        ahead: how many batches are read while the model trains, on threads of this process. Each takes its memory from that of the graph before it begins,
+            and waits if there is not enough left. Not used with ``num_workers``.
         replace: whether an edge may be chosen more than once.
         weight: a numeric property of edges that their chances are proportional to.
         disjoint: whether each seed has nodes of its own.
@@ -530,7 +672,7 @@ class NeighborLoader(_Loader):
         transform: Any = None,
         **arguments: Any,
     ) -> None:
-        _, edges = data
+        features, edges = data
         label, nodes = _input(edges, input_nodes)
         self.node_sampler = HoplakeSampler(
             edges,
@@ -545,16 +687,19 @@ class NeighborLoader(_Loader):
             time_attr=time_attr,
             time_of=time_of,
             temporal_strategy=temporal_strategy,
+            features=_with_samples(features, edges),
         )
         given = nodes if label is None else (label, nodes)
-        self._joiner = NodeLoader(data, self.node_sampler, given, transform=transform)
+        joiner = NodeLoader(data, self.node_sampler, given, transform=transform)
         self._input = NodeSamplerInput(None, nodes, input_time, label)
-        super().__init__(len(nodes), batch_size, shuffle, drop_last, seed, start, ahead, arguments)
+        count = len(nodes)
+        super().__init__(count, batch_size, shuffle, drop_last, seed, start, ahead, arguments, data, self.node_sampler, joiner)
 
-    def _batch(self, number: int, positions: Any) -> Any:
-        batch = self._joiner.filter_fn(self.node_sampler.sample_from_nodes(self._input[positions], number))
-        batch.number = number
-        return batch
+    def _asked(self, number: int, positions: Any) -> _Asked:
+        return self.node_sampler._asked_of_nodes(self._input[positions], number)
+
+    def _answered(self, number: int, positions: Any, parts: Any) -> tuple[Sample, Any]:
+        return self.node_sampler._of_nodes(self._input[positions], parts, number)
 
     def __repr__(self) -> str:
         return f"NeighborLoader({len(self._input.node):,} seeds)"
@@ -606,7 +751,7 @@ class LinkNeighborLoader(_Loader):
         transform: Any = None,
         **arguments: Any,
     ) -> None:
-        _, edges = data
+        features, edges = data
         is_tensor = isinstance(edge_label_index, torch.Tensor)
         self.link_sampler = HoplakeSampler(
             edges,
@@ -621,8 +766,9 @@ class LinkNeighborLoader(_Loader):
             time_attr=time_attr,
             time_of=time_of,
             temporal_strategy=temporal_strategy,
+            features=_with_samples(features, edges),
         )
-        self._joiner = LinkLoader(
+        joiner = LinkLoader(
             data,
             self.link_sampler,
             (None, edge_label_index) if is_tensor else edge_label_index,
@@ -632,14 +778,15 @@ class LinkNeighborLoader(_Loader):
             neg_sampling_ratio=neg_sampling_ratio,
             transform=transform,
         )
-        self._input = self._joiner.input_data
-        super().__init__(len(self._input.row), batch_size, shuffle, drop_last, seed, start, ahead, arguments)
+        self._input = joiner.input_data
+        count = len(self._input.row)
+        super().__init__(count, batch_size, shuffle, drop_last, seed, start, ahead, arguments, data, self.link_sampler, joiner)
 
-    def _batch(self, number: int, positions: Any) -> Any:
-        sampled = self.link_sampler.sample_from_edges(self._input[positions], self._joiner.neg_sampling, number)
-        batch = self._joiner.filter_fn(sampled)
-        batch.number = number
-        return batch
+    def _asked(self, number: int, positions: Any) -> _Asked:
+        return self.link_sampler._asked_of_edges(self._input[positions], self._joiner.neg_sampling, number)
+
+    def _answered(self, number: int, positions: Any, parts: Any) -> tuple[Sample, Any]:
+        return self.link_sampler._of_edges(self._input[positions], self._joiner.neg_sampling, parts, number)
 
     def __repr__(self) -> str:
         return f"LinkNeighborLoader({len(self._input.row):,} links)"

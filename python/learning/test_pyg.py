@@ -257,8 +257,10 @@ def test_negatives_of_triplets_begin_where_links_do(url: str) -> None:
         for begin, ends in zip(source.tolist(), others.tolist()):
             assert not any((begin, end) in rates for end in ends)
         assert [digest_of(again) for again in found] == [digest_of(again) for again in other]
-    numbers = batches[True]["Film"].batch[batches[True]["Film"].dst_pos_index]
-    assert numbers.tolist() == list(range(100))
+    # A link and its negatives have its number.
+    nodes, films = batches[True]["Node"], batches[True]["Film"]
+    assert nodes.batch[nodes.src_index].tolist() == films.batch[films.dst_pos_index].tolist() == list(range(100))
+    assert films.batch[films.dst_neg_index].tolist() == [[link] * 3 for link in range(100)]
 
 
 def digest_of(batch: Any) -> tuple[Any, ...]:
@@ -281,6 +283,117 @@ def test_a_batch_has_nothing_later_than_its_seed(url: str) -> None:
             later = batch.y > now[batch.batch]
             # A seed itself may be later than what it sees.
             assert not later[batch.batch_size :].any() and batch.num_nodes > 500
+
+
+def test_negatives_have_the_times_of_links(url: str) -> None:
+    graph = hoplake.open(url)
+    features = HoplakeFeatureStore(graph, {"Node": {"y": "group"}})
+    edges = HoplakeGraphStore(graph, [("Node", "to", "Node")], reverse=True)
+    index = torch.stack(edges.get_edge_index(edge_type=("Node", "to", "Node"), layout="coo"))[:, :250]
+    times = torch.arange(250) % GROUPS
+    options: Any = dict(disjoint=True, time_attr="group", batch_size=100, edge_label_time=times)
+    for ratio, counts in ((1.0, (100, 100, 50)), (0.5, (50, 50, 25)), (2.5, (250, 250, 125))):
+        loader = LinkNeighborLoader((features, edges), [4, 4], index, neg_sampling="binary", neg_sampling_ratio=ratio, **options)
+        batches = list(loader)
+        assert len(batches) == 3
+        for batch, negatives in zip(batches, counts):
+            now = times[batch.input_id]
+            count = len(now)
+            # As PyTorch Geometric repeats them.
+            expected = now.repeat(4)[: count + negatives]
+            assert batch.edge_label_time.tolist() == expected.tolist()
+            assert len(batch.edge_label) == count + negatives and batch.edge_label.sum() == count
+            links = torch.arange(count).repeat(4)[: count + negatives]
+            for end in batch.edge_label_index:
+                assert (batch.batch[end] == links).all()
+            is_seed = torch.zeros(batch.num_nodes, dtype=torch.bool)
+            is_seed[batch.edge_label_index.view(-1)] = True
+            assert not (batch.y > now[batch.batch])[~is_seed].any()
+    triplets = LinkNeighborLoader((features, edges), [4], index, neg_sampling="triplet", **options)
+    assert [batch.seed_time.tolist() for batch in triplets] == [part.tolist() for part in times.split(100)]
+
+
+def test_batches_wait_for_memory(url: str) -> None:
+    def loaded(memory: int, ahead: int) -> list[tuple[Any, ...]]:
+        graph = hoplake.open(url).within(memory=memory)
+        data = HoplakeFeatureStore(graph, {"Node": {"x": "x", "y": "group"}}), HoplakeGraphStore(graph, [("Node", "to", "Node")])
+        return [digest(batch) for batch in NeighborLoader(data, [10, 10], torch.arange(4_000), batch_size=200, seed=1, ahead=ahead)]
+
+    expected = loaded(1 << 30, 0)
+    enough = 0
+    for memory in range(2_000_000, 40_000_000, 3_000_000):
+        try:
+            assert loaded(memory, 0) == expected
+        except hoplake.LimitError:
+            assert not enough, "with less there was enough"
+            continue
+        enough += 1
+        assert loaded(memory, 6) == expected, memory
+    assert enough > 3
+
+
+def test_features_may_be_of_another_store(url: str, tmp_path: Path) -> None:
+    nodes: dict[str, Any] = {"key": list(range(NODES)), "x": [node / 2 for node in range(NODES)]}
+    hoplake.load(str(tmp_path / "features"), vertices={"Node": nodes})
+    graph = hoplake.open(url)
+    edges = HoplakeGraphStore(graph, [("Node", "to", "Node")])
+    others = HoplakeFeatureStore(hoplake.open(str(tmp_path / "features")), {"Node": {"x": "x"}})
+    # Those of films are not in batches of nodes.
+    same = HoplakeFeatureStore(graph, {"Node": {"y": "group"}, "Film": {"y": "year"}})
+    keys = torch.tensor(graph.sampler([1]).keys("Node", np.arange(NODES)))
+    for batch in NeighborLoader((others, edges), [3], torch.arange(600), batch_size=200):
+        assert (batch.x == keys[batch.n_id] / 2).all()
+    for batch in NeighborLoader((same, edges), [3], torch.arange(600), batch_size=200):
+        assert len(batch.y) == batch.num_nodes and batch.y.max() < GROUPS
+
+
+def test_edges_have_features(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    source, target, film = random.integers(0, 300, 3_000), random.integers(0, 300, 3_000), random.integers(0, 20, 3_000)
+    number = random.permutation(3_000)
+    nodes: dict[str, Any] = {"Node": {"key": np.arange(300), "x": np.arange(300)}, "Film": {"key": np.arange(20)}}
+    to = {"source": source, "target": target, "number": number, "weight": number / 4}
+    rates = {"source": source, "target": film, "number": number}
+    hoplake.load(str(tmp_path / "g"), vertices=nodes, edges={("Node", "to", "Node"): to, ("Node", "rates", "Film"): rates})
+    graph = hoplake.open(str(tmp_path / "g"))
+    of_edges: Any = {("Node", "to", "Node"): {"edge_attr": ["number", "weight"], "number": "number"}, ("Node", "rates", "Film"): {"number": "number"}}
+    features = HoplakeFeatureStore(graph, {"Node": {"x": "x"}, **of_edges})
+    keys = {label: torch.tensor(graph.sampler([1]).keys(label, np.arange(count))) for label, count in (("Node", 300), ("Film", 20))}
+    stored = {("Node", "to", "Node"): (source, target), ("Node", "rates", "Film"): (source, film)}
+
+    def check(kind: Any, sources: Any, targets: Any, numbers: Any) -> None:
+        at = {int(it): edge for edge, it in enumerate(number)}
+        is_reversed = kind[1].startswith("rev_")
+        begin, end = stored[(kind[2], kind[1].removeprefix("rev_"), kind[0]) if is_reversed else kind]
+        found = [(int(begin[at[it]]), int(end[at[it]])) for it in numbers.tolist()]
+        given = list(zip(keys[kind[0]][sources].tolist(), keys[kind[2]][targets].tolist()))
+        assert len(found) > 5 and given == [pair[::-1] if is_reversed else pair for pair in found]
+
+    edges = HoplakeGraphStore(graph, reverse=True)
+    for workers in (0, 1):
+        for batch in NeighborLoader((features, edges), [5, 3], "Node", batch_size=100, seed=1, num_workers=workers):
+            for kind in batch.edge_types:
+                row, col = batch[kind].edge_index
+                check(kind, batch[kind[0]].n_id[row], batch[kind[2]].n_id[col], batch[kind].number)
+            attr = batch["Node", "rev_to", "Node"].edge_attr
+            assert attr.dtype == torch.float32 and (attr[:, 0] == attr[:, 1] * 4).all()
+    # A graph of one label has those of both directions one after the other, hop by hop.
+    alone = HoplakeGraphStore(graph, [("Node", "to", "Node")], reverse=True)
+    seen = []
+    transformed = NeighborLoader((features, alone), [5, 3], batch_size=100, transform=lambda batch: seen.append(batch.edge_attr.shape) or batch)
+    for batch in transformed:
+        row, col = batch.edge_index
+        at = {int(it): edge for edge, it in enumerate(number)}
+        pairs = zip(keys["Node"][batch.n_id[row]].tolist(), keys["Node"][batch.n_id[col]].tolist())
+        edges_of = [at[int(it)] for it in batch.edge_attr[:, 0].tolist()]
+        assert [set(pair) for pair in pairs] == [{int(source[it]), int(target[it])} for it in edges_of]
+    assert seen == [batch.edge_attr.shape for batch in NeighborLoader((features, alone), [5, 3], batch_size=100)]
+    links = LinkNeighborLoader((features, alone), [3], torch.tensor([source[:50], target[:50]]), neg_sampling="binary", batch_size=25)
+    assert all(len(batch.edge_attr) == batch.num_edges for batch in links)
+    with pytest.raises(hoplake.NotFoundError, match="no property 'nothing'"):
+        HoplakeFeatureStore(graph, {("Node", "to", "Node"): {"x": "nothing"}})
+    with pytest.raises(hoplake.NotFoundError, match="no edge type"):
+        HoplakeFeatureStore(graph, {("Node", "to", "Film"): {"x": "number"}})
 
 
 def test_what_cannot_be_loaded_is_an_exception(url: str) -> None:

@@ -123,6 +123,86 @@ def test_batches_are_the_same_in_a_run_that_begins_later(graph: hoplake.Graph) -
     assert [next(iter(endless)).batch for _ in range(1)] == [10**6]
 
 
+def test_features_of_edges_are_those_of_the_chosen_ones() -> None:
+    random = np.random.default_rng(7)
+    count = 4_000
+    source, target = random.integers(0, 200, count), random.integers(0, 200, count)
+    # Edges to a hub, and several between the same people, which only the number tells apart.
+    target[::4], source[:300], target[:300] = 3, 5, 6
+    number = random.permutation(count)
+    knows: dict[str, Any] = {"source": source, "target": target, "number": number, "half": number / 2, "day": number.astype("datetime64[D]").tolist()}
+    knows["some"] = [None if at % 3 else at for at in number.tolist()]
+    people: dict[str, Any] = {"key": np.arange(200), "age": np.arange(200)}
+    ends: dict[int, tuple[int, int]] = {int(it): (int(a), int(b)) for it, a, b in zip(number, source, target)}
+    hoplake.load("memory://sampling/edges", vertices={"Person": people}, edges={("Person", "knows", "Person"): knows})
+    graph = hoplake.open("memory://sampling/edges")
+    with graph.begin() as commit:
+        for at in range(50):
+            commit.upsert_edge("knows", ("Person", at), ("Person", 199 - at), _key=("number", count + at), half=0.5, some=1)
+            ends[count + at] = (at, 199 - at)
+    graph.refresh()
+    names = {"number": "number", "x": ["half", "number"]}
+    kinds = [("Person", "out:knows", "Person"), ("Person", "in:knows", "Person")]
+    every: list[dict[str, Any]] = [
+        {},
+        {"lists": "memory"},
+        {"replace": True},
+        {"disjoint": True},
+        {"induced": True},
+        {"induced": True, "disjoint": True},
+    ]
+    for options in every:
+        fan_out: Any = {"out:knows": [3, 5], "in:knows": [4]} if "induced" in options else {"out:knows": [30, 5], "in:knows": [0, 9]}
+        features: Any = {"Person": {"age": "age"}, ("Person", "both:knows", "Person"): names}
+        sampler = graph.sampler(fan_out, seed=5, features=features, **options)
+        sample = sampler.sample({"Person": [5, 6, 3, 17, 199]}, 3)
+        keys = np.array(sampler.keys("Person", sample.vertices["Person"]))
+        assert list(sample.features) == ["Person", *kinds] and (sample.features["Person"]["age"] == keys).all()
+        for kind in kinds:
+            near, far = (keys[end].tolist() for end in sample.edges[kind])
+            found = sample.features[kind]["number"]
+            assert found.dtype == np.int64 and len(found) > 10
+            expected = [ends[it] if kind[1] == "out:knows" else ends[it][::-1] for it in found.tolist()]
+            assert list(zip(near, far)) == expected, options
+            assert sample.features[kind]["x"].dtype == np.float32 and sample.features[kind]["x"][:, 1].tolist() == found.tolist()
+            pairs = set(zip(sample.edges[kind][0].tolist(), found.tolist()))
+            assert (len(pairs) == len(found)) != bool(options.get("replace")), "each edge once"
+    kind = kinds[0]
+    filled = graph.sampler({kind: [None]}, features={kind: {"some": "some", "day": "day"}}, missing=-1).sample({"Person": [5]})
+    assert {-1} < set(filled.features[kind]["some"].tolist())
+    assert graph.sampler({kind: [2]}, features={kind: {"x": "number"}}).sample({}).features[kind]["x"].shape == (0,)
+    with pytest.raises(hoplake.InvalidError, match="the edge knows from Person:5 to Person:.* has no value of some"):
+        graph.sampler({kind: [None]}, features={kind: {"some": "some"}}).sample({"Person": [5]})
+    with pytest.raises(hoplake.InvalidError, match="no fan-out along them"):
+        graph.sampler({kinds[1]: [1]}, features={kind: {"x": "number"}}).sample({"Person": [5]})
+    with pytest.raises(hoplake.NotFoundError, match='knows has no property "nothing"'):
+        graph.sampler({kind: [1]}, features={kind: {"x": "nothing"}})
+    with pytest.raises(hoplake.InvalidError, match="write a label, or edges"):
+        graph.sampler({kind: [1]}, features={("Person", "out:knows"): {"x": "number"}})
+
+
+def test_batches_ahead_wait_for_memory(graph: hoplake.Graph) -> None:
+    def batches(memory: int, ahead: int, **options: Any) -> list[Any]:
+        sampler = graph.within(memory=memory).sampler({"both:knows": [20, 20]}, seed=3, features={"Person": {"x": "embedding"}}, **options)
+        samples = sampler.batches({"Person": list(range(SIZE))}, 20, ahead=ahead)
+        return [found for sample in samples for found in numbers([sample])]
+
+    expected = batches(1 << 30, 0)
+    enough = 0
+    for memory in range(100_000, 2_000_000, 100_000):
+        try:
+            assert batches(memory, 0) == expected
+        except hoplake.LimitError:
+            assert not enough, "with less there was enough"
+            continue
+        enough += 1
+        assert batches(memory, 8) == expected, memory
+    assert enough > 3
+    # All that the caller keeps counts, and is not waited for.
+    with pytest.raises(hoplake.LimitError):
+        list(graph.within(memory=1_000_000).sampler([None, None], seed=3).batches({"Person": list(range(SIZE))}, 20, epochs=9))
+
+
 def test_awaited_samples_are_the_same(url: str) -> None:
     async def batches() -> list[Any]:
         graph = await hoplake.aio.open(url)
@@ -316,3 +396,21 @@ def test_no_seeds_make_no_vertices(graph: hoplake.Graph) -> None:
     assert (len(sample.seeds), sample.vertices) == (0, {})
     assert sample.features["Person"]["x"].shape == (0, 3)
     assert list(sampler.batches([])) == [] and list(sampler.batches({"Person": []}, epochs=None)) == []
+
+
+def test_pyg_says_what_is_not_installed() -> None:
+    program = """
+import sys, hoplake
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+try:
+    hoplake.pyg
+except hoplake.InvalidError as error:
+    print(error, error.hint)
+"""
+    done = subprocess.run([sys.executable, "-c", program, "torch"], capture_output=True, text=True, check=True)
+    assert "hoplake.pyg needs torch, which is not installed" in done.stdout
+    assert "pip install torch torch_geometric numpy" in done.stdout

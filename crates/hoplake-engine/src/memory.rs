@@ -48,7 +48,7 @@ impl<T> Held<T> {
     }
 
     /// Lets the memory of another value count for this one, which took it in.
-    pub(crate) fn absorb<U>(&mut self, other: Held<U>) -> U {
+    pub fn absorb<U>(&mut self, other: Held<U>) -> U {
         self.hold_also(other.memory);
         other.value
     }

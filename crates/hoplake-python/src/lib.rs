@@ -41,7 +41,7 @@ mod _hoplake {
         load::load,
         load_steps::{EdgeRange, LoadSteps, RangeKeys, VertexRange, Written, begin_load, give_up_load},
         parts::{Objects, Part},
-        sampling::{Array, Sampler},
+        sampling::{Array, Batches, Sampler},
         scan::Scan,
         serve::{Server, serve},
         table::{Batch, Table},

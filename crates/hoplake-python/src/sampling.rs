@@ -9,25 +9,26 @@ use std::{
 };
 
 use hoplake::{
-    Direction, Error, Graph as Opening, Held, Hop, LabelId, MemoryBudget, Query, Schema, StartKey, VertexId,
+    Direction, Error, Graph as Opening, Held, Hop, LabelId, MemoryBudget, Query, Schema, StartKey,
     compute::{COMPUTE_MEMORY_BYTES, Workers},
     sampling::{
-        Feature, FeatureSettings, Features, NegativesFrom, Numbers, Sample, Sampler as Sampling, SamplerSettings,
-        TimeSettings,
+        Ahead, EdgesOf, FanOut, Feature, FeatureOf, FeatureSettings, Features, NegativesFrom, Numbers, Sample,
+        Sampler as Sampling, SamplerSettings, TimeSettings, ahead,
     },
 };
 use pyo3::{
+    exceptions::PyRuntimeError,
     prelude::*,
     pybacked::PyBackedBytes,
     types::{PyDict, PyTuple},
 };
-use tokio::sync::OnceCell;
+use tokio::{runtime::Handle, sync::OnceCell};
 
 use crate::{
     graph::{Graph, object, parsed, starts},
     opened::Opened,
     process::{OfProcess, lock},
-    table::{Priced, Spent},
+    table::{Meter, Priced, Spent},
     task::Task,
     values,
 };
@@ -35,15 +36,29 @@ use crate::{
 /// A fan-out as Python has it: the label where edges begin, the hop, the label at their other ends, and how many of each vertex.
 type GivenFanOut = (Option<String>, String, Option<String>, Vec<Option<u32>>);
 
-/// A feature as Python has it: the label, the name, the properties, and whether it is a matrix.
-type GivenFeature = (String, String, Vec<String>, bool);
+/// What a feature is of, as Python has it: a label, or the label where edges begin, the hop, and the label where they end.
+#[derive(FromPyObject)]
+enum GivenOf {
+    Label(String),
+    Edges((String, String, String)),
+}
+
+/// A feature as Python has it: what it is of, the name, the properties, and whether it is a matrix.
+type GivenFeature = (GivenOf, String, Vec<String>, bool);
+
+/// What a feature is of, by name.
+#[derive(Clone)]
+enum NamedOf {
+    Label(String),
+    Edges(String, Hop, String),
+}
 
 /// How a sampler is made, in whichever process.
 #[derive(Clone)]
 struct Recipe {
     fan_outs: Vec<(Option<String>, Hop, Option<String>, Vec<Option<u32>>)>,
     settings: SamplerSettings,
-    features: Vec<GivenFeature>,
+    features: Vec<(NamedOf, String, Vec<String>, bool)>,
     is_double: bool,
     missing: Option<f64>,
     in_memory: bool,
@@ -92,15 +107,27 @@ impl Recipe {
         for (near, hop, far, counts) in &self.fan_outs {
             settings.fan_outs.extend(query.fan_outs_between(near.as_deref(), hop, far.as_deref(), counts)?);
         }
-        let features = self.features.iter().map(|(label, name, properties, is_matrix)| {
-            Ok(FeatureSettings {
+        let mut features = Vec::new();
+        for (of, name, properties, is_matrix) in &self.features {
+            let of: Vec<FeatureOf> = match of {
+                NamedOf::Label(label) => vec![query.label_id(label)?.into()],
+                NamedOf::Edges(near, hop, far) => {
+                    let mut found = query.fan_outs_between(Some(near), hop, Some(far), &[])?;
+                    // A hop in both directions stands for those that are sampled; without one, `features_of` rejects it.
+                    let is_sampled = |it: &FanOut| settings.fan_outs.iter().any(|sampled| sampled.edges == it.edges);
+                    if found.iter().any(is_sampled) {
+                        found.retain(is_sampled);
+                    }
+                    found.iter().map(|it| it.edges.into()).collect()
+                }
+            };
+            features.extend(of.into_iter().map(|of| FeatureSettings {
                 is_matrix: *is_matrix,
                 is_double: self.is_double,
                 missing: self.missing,
-                ..FeatureSettings::new(name, query.label_id(label)?, properties.clone())
-            })
-        });
-        let features = features.collect::<Result<Vec<_>, Error>>()?;
+                ..FeatureSettings::new(name, of, properties.clone())
+            }));
+        }
         let features = query.features(features, Workers::default()).await?;
         let sampler = match (settings.fan_outs.is_empty(), self.in_memory) {
             (true, _) => None,
@@ -115,6 +142,16 @@ fn label_name(schema: &Schema, label: LabelId) -> String {
     schema.label(label).map(|label| label.name.clone()).unwrap_or_default()
 }
 
+/// A kind of edges as Python has it: the label where they begin, the hop, and the label where they end.
+fn kind_name(schema: &Schema, edges: EdgesOf) -> (String, String, String) {
+    let label = schema.edge_type(edges.edge_type).map(|kind| kind.label.as_str()).unwrap_or_default();
+    let direction = match edges.direction {
+        Direction::Out => "out",
+        Direction::In => "in",
+    };
+    (label_name(schema, edges.near), format!("{direction}:{label}"), label_name(schema, edges.far))
+}
+
 /// Numbers that Python shares with a sample.
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Array {
@@ -124,25 +161,25 @@ pub struct Array {
     kind: &'static str,
     _numbers: Numbers,
     /// Counts until the last array of a sample is dropped.
-    _memory: Held<()>,
+    _memory: Vec<Held<()>>,
 }
 
 impl Array {
-    fn new(mut numbers: Numbers, shape: Vec<usize>, memory: &Held<()>) -> Self {
+    fn new(mut numbers: Numbers, shape: Vec<usize>, memory: &[Held<()>]) -> Self {
         let (address, kind) = match &mut numbers {
             Numbers::Int64(numbers) => (numbers.as_mut_ptr().addr(), "i8"),
             Numbers::Float32(numbers) => (numbers.as_mut_ptr().addr(), "f4"),
             Numbers::Float64(numbers) => (numbers.as_mut_ptr().addr(), "f8"),
         };
-        Self { address, shape, kind, _numbers: numbers, _memory: memory.clone() }
+        Self { address, shape, kind, _numbers: numbers, _memory: memory.to_vec() }
     }
 
-    fn integers(numbers: Vec<i64>, memory: &Held<()>) -> Self {
+    fn integers(numbers: Vec<i64>, memory: &[Held<()>]) -> Self {
         let shape = vec![numbers.len()];
         Self::new(Numbers::Int64(numbers), shape, memory)
     }
 
-    fn feature(feature: Feature, memory: &Held<()>) -> Self {
+    fn feature(feature: Feature, memory: &[Held<()>]) -> Self {
         let Feature { rows, width, numbers, .. } = feature;
         Self::new(numbers, std::iter::once(rows).chain(width).collect(), memory)
     }
@@ -170,13 +207,6 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect()
 }
 
-fn seeds(query: &Query, given: &GivenSeeds) -> Result<Vec<VertexId>, Error> {
-    let of_label =
-        |(label, ordinals): &(String, PyBackedBytes)| query.vertices_at(query.label_id(label)?, &numbers(ordinals));
-    let all: Vec<Vec<VertexId>> = given.iter().map(of_label).collect::<Result<_, _>>()?;
-    Ok(all.concat())
-}
-
 #[pymethods]
 impl Graph {
     /// A sampler of the version, which its first call makes.
@@ -201,7 +231,17 @@ impl Graph {
             .map(|(near, hop, far, counts)| Ok((near, parsed::<Hop>(py, &hop)?, far, counts)))
             .collect::<PyResult<_>>()?;
         let time = time.map(|(property, of_vertices, last)| TimeSettings { property, of_vertices, last });
-        let settings = SamplerSettings { fan_outs: Vec::new(), replace, weight, disjoint, induced, seed, time };
+        let named = |(of, name, properties, is_matrix)| {
+            let of = match of {
+                GivenOf::Label(label) => NamedOf::Label(label),
+                GivenOf::Edges((near, hop, far)) => NamedOf::Edges(near, parsed(py, &hop)?, far),
+            };
+            Ok((of, name, properties, is_matrix))
+        };
+        let features = features.into_iter().map(named).collect::<PyResult<Vec<_>>>()?;
+        let places = features.iter().any(|(of, ..)| matches!(of, NamedOf::Edges(..)));
+        // Its fan-outs are known once the graph is open.
+        let settings = SamplerSettings { fan_outs: Vec::new(), replace, weight, disjoint, induced, seed, places, time };
         let recipe = Arc::new(Recipe { fan_outs, settings, features, is_double, missing, in_memory });
         // Its own: it stays at its version, whatever the graph moves on to.
         let location = self.opened.location();
@@ -311,7 +351,7 @@ impl Sampler {
         };
         self.ask(ask, |py, (ordinals, count), _| {
             let (ordinals, memory) = ordinals.into_parts();
-            object(py, (Bound::new(py, Array::integers(ordinals, &memory))?, count))
+            object(py, (Bound::new(py, Array::integers(ordinals, &[memory]))?, count))
         })
     }
 
@@ -324,12 +364,11 @@ impl Sampler {
         };
         self.ask(ask, |py, feature, _| {
             let (feature, memory) = feature.into_parts();
-            Ok(Bound::new(py, Array::feature(feature, &memory))?.into_any())
+            Ok(Bound::new(py, Array::feature(feature, &[memory]))?.into_any())
         })
     }
 
-    /// The sample of the ends of links and of negatives, as seeds: first the vertices where links begin, then those where negatives do, then the
-    /// other ends of links and of negatives. A negative begins anywhere, or `per_link` begin where each link does.
+    /// The sample of the ends of links and of negatives.
     #[pyo3(signature = (kind, near, far, times, anywhere, per_link, batch))]
     fn sample_links(
         &self,
@@ -342,85 +381,246 @@ impl Sampler {
         per_link: usize,
         batch: u64,
     ) -> PyResult<Task> {
-        let hop: Hop = parsed(py, &kind.1)?;
-        let ask = move |made: Arc<Made>, mut query: Query| async move {
-            let (from, _, to) = kind;
-            let edges = query.fan_outs_between(Some(&from), &hop, Some(&to), &[])?;
-            let edges = edges.first().map(|it| it.edges);
-            let [near, far] = [(&from, near), (&to, far)]
-                .map(|(label, ordinals)| query.vertices_at(query.label_id(label)?, &numbers(&ordinals)));
-            let (near, far) = (near?, far?);
-            let sampler = made.sampler(&query)?;
-            let starts = if per_link > 0 { NegativesFrom::Each(&near, per_link) } else { NegativesFrom::Any(anywhere) };
-            let negatives = match edges {
-                Some(edges) if anywhere + per_link > 0 => query.negatives(&sampler, edges, starts, batch).await?,
-                _ => Held::default(),
-            };
-            // Those of a link begin where it does.
-            let begins = if per_link > 0 { &[][..] } else { &negatives.near };
-            let seeds = [&near, begins, &far, &negatives.far].concat();
-            let times = times.map(|times| numbers(&times)).unwrap_or_default();
-            // Negatives have the times of links: those that begin anywhere of one after the other.
-            let of = |count: usize| {
-                (0..count).filter_map(|at| times.get(at.checked_div(per_link).unwrap_or(at) % times.len().max(1)))
-            };
-            let of_negatives =
-                [begins.len(), negatives.far.len()].map(|count| of(count).copied().collect::<Vec<i64>>());
-            let times = [&*times, &of_negatives[0], &times, &of_negatives[1]].concat();
-            let sample = query.sample_at(&sampler, &seeds, &times, batch).await?;
-            let features = query.features_of(&made.features, &sample).await?;
-            Ok(((made, sample, features), query))
-        };
-        self.ask(ask, sampled)
+        self.one(Asked::links(py, kind, (&near, &far), times, anywhere, per_link, batch)?)
     }
 
     /// The sample of some seeds, with its features.
     #[pyo3(signature = (given, times, batch))]
     fn sample(&self, given: GivenSeeds, times: Option<PyBackedBytes>, batch: u64) -> PyResult<Task> {
-        let ask = move |made: Arc<Made>, mut query: Query| async move {
-            let seeds = seeds(&query, &given)?;
-            let times = times.map(|times| numbers(&times)).unwrap_or_default();
-            let sampler = made.sampler(&query)?;
-            let sample = query.sample_at(&sampler, &seeds, &times, batch).await?;
-            let features = query.features_of(&made.features, &sample).await?;
-            Ok(((made, sample, features), query))
+        self.one(Asked::seeds(&given, times, batch))
+    }
+
+    /// Batches that are made before they are asked for.
+    fn batches(&self) -> PyResult<Task> {
+        let (made, limits, spent) = (self.made(), self.limits, self.spent.clone());
+        let begin = async move {
+            let made = made.await?;
+            let budget = made.budget.clone();
+            let make = move |(asked, meter): (Arc<Asked>, Arc<Meter>), budget: MemoryBudget| {
+                let made = made.clone();
+                async move {
+                    let mut query = made.graph.query_within(&budget);
+                    query.limit(&limits);
+                    meter.measure(query.context(), made.graph.prices());
+                    let sampled = asked.sampled(&made, &mut query).await?;
+                    Ok((made, sampled, meter.priced()))
+                }
+            };
+            Ok(ahead(&Handle::current(), budget, make))
         };
-        self.ask(ask, sampled)
+        Task::spawn(begin, |py, ahead| Ok(Bound::new(py, Batches { ahead: OfProcess::new(ahead), spent })?.into_any()))
     }
 }
 
-/// A sample and its features as Python has them.
-fn sampled<'py>(
-    py: Python<'py>,
-    (made, sample, features): (Arc<Made>, Held<Sample>, Held<Vec<Feature>>),
-    priced: Priced,
-) -> PyResult<Bound<'py, PyAny>> {
-    let schema = made.graph.schema();
-    let (sample, memory) = sample.into_parts();
-    let Sample { seeds, vertices, edges } = sample;
-    let array = |numbers| Bound::new(py, Array::integers(numbers, &memory));
-    let mut of_labels = Vec::new();
-    for vertices in vertices {
-        let trees = (!vertices.trees.is_empty()).then(|| array(vertices.trees)).transpose()?;
-        of_labels.push((label_name(schema, vertices.label), array(vertices.ordinals)?, trees, vertices.per_hop));
-    }
-    let mut of_types = Vec::new();
-    for edges in edges {
-        let kind = edges.edges;
-        let label = schema.edge_type(kind.edge_type).map(|kind| kind.label.as_str()).unwrap_or_default();
-        let direction = match kind.direction {
-            Direction::Out => "out",
-            Direction::In => "in",
+impl Sampler {
+    fn one(&self, asked: Asked) -> PyResult<Task> {
+        let ask = move |made: Arc<Made>, mut query: Query| async move {
+            let sampled = asked.sampled(&made, &mut query).await?;
+            Ok(((made, sampled), query))
         };
-        let hop = format!("{direction}:{label}");
-        let name = (label_name(schema, kind.near), hop, label_name(schema, kind.far));
-        of_types.push((name, array(edges.near)?, array(edges.far)?, edges.per_hop));
+        self.ask(ask, |py, (made, sampled), priced| sampled.object(py, &made, &Held::default(), priced))
     }
-    let (features, memory) = features.into_parts();
-    let mut of_names = Vec::new();
-    for feature in features {
-        let (label, name) = (label_name(schema, feature.label), feature.name.clone());
-        of_names.push((label, name, Bound::new(py, Array::feature(feature, &memory))?));
+}
+
+type MadeAhead = Ahead<(Arc<Asked>, Arc<Meter>), (Arc<Made>, Sampled, Priced), Error>;
+
+/// Batches under way.
+#[pyclass(frozen, module = "hoplake._hoplake")]
+pub struct Batches {
+    ahead: OfProcess<MadeAhead>,
+    spent: Spent,
+}
+
+impl Batches {
+    fn ahead(&self) -> PyResult<&MadeAhead> {
+        let forked = "these batches are of another process, from which this one was forked; begin new ones";
+        self.ahead.get().ok_or_else(|| PyRuntimeError::new_err(forked))
     }
-    object(py, (array(seeds)?, of_labels, of_types, of_names, priced.object(py)?))
+
+    fn push(&self, py: Python<'_>, asked: Asked) -> PyResult<()> {
+        self.ahead()?.push((Arc::new(asked), Arc::new(self.spent.meter(py))));
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Batches {
+    /// Asks for the sample of some seeds, as [`Sampler::sample`].
+    #[pyo3(signature = (given, times, batch))]
+    fn sample(&self, py: Python<'_>, given: GivenSeeds, times: Option<PyBackedBytes>, batch: u64) -> PyResult<()> {
+        self.push(py, Asked::seeds(&given, times, batch))
+    }
+
+    /// Asks for the sample of links, as [`Sampler::sample_links`].
+    #[pyo3(signature = (kind, near, far, times, anywhere, per_link, batch))]
+    fn sample_links(
+        &self,
+        py: Python<'_>,
+        kind: (String, String, String),
+        near: PyBackedBytes,
+        far: PyBackedBytes,
+        times: Option<PyBackedBytes>,
+        anywhere: usize,
+        per_link: usize,
+        batch: u64,
+    ) -> PyResult<()> {
+        self.push(py, Asked::links(py, kind, (&near, &far), times, anywhere, per_link, batch)?)
+    }
+
+    /// The next of those that were asked for; `None` if there is no other.
+    fn next(&self) -> PyResult<Task> {
+        let next = self.ahead()?.next();
+        Task::spawn(async move { next.await.transpose() }, |py, batch| match batch {
+            None => Ok(py.None().into_bound(py)),
+            Some(batch) => {
+                let ((made, sampled, priced), taken) = batch.into_parts();
+                sampled.object(py, &made, &taken, priced)
+            }
+        })
+    }
+}
+
+/// What a batch is made of: seeds, or links.
+struct Asked {
+    of: AskedFor,
+    times: Vec<i64>,
+    batch: u64,
+}
+
+enum AskedFor {
+    /// Labels and ordinals, one after the other.
+    Seeds(Vec<(String, Vec<i64>)>),
+    Links(Box<AskedLinks>),
+}
+
+struct AskedLinks {
+    near_label: String,
+    hop: Hop,
+    far_label: String,
+    near: Vec<i64>,
+    far: Vec<i64>,
+    /// How many negatives begin anywhere.
+    anywhere: usize,
+    /// How many begin where each link does.
+    per_link: usize,
+}
+
+/// A sample and its features.
+struct Sampled {
+    sample: Held<Sample>,
+    features: Held<Vec<Feature>>,
+}
+
+impl Asked {
+    fn seeds(given: &GivenSeeds, times: Option<PyBackedBytes>, batch: u64) -> Self {
+        let given = given.iter().map(|(label, ordinals)| (label.clone(), numbers(ordinals)));
+        Self {
+            of: AskedFor::Seeds(given.collect()),
+            times: times.map(|times| numbers(&times)).unwrap_or_default(),
+            batch,
+        }
+    }
+
+    fn links(
+        py: Python<'_>,
+        kind: (String, String, String),
+        (near, far): (&[u8], &[u8]),
+        times: Option<PyBackedBytes>,
+        anywhere: usize,
+        per_link: usize,
+        batch: u64,
+    ) -> PyResult<Self> {
+        let (near_label, hop, far_label) = kind;
+        let hop = parsed(py, &hop)?;
+        let (near, far) = (numbers(near), numbers(far));
+        let links = AskedLinks { near_label, hop, far_label, near, far, anywhere, per_link };
+        let of = AskedFor::Links(Box::new(links));
+        Ok(Self { of, times: times.map(|times| numbers(&times)).unwrap_or_default(), batch })
+    }
+
+    async fn sampled(&self, made: &Made, query: &mut Query) -> Result<Sampled, Error> {
+        let sampler = made.sampler(query)?;
+        let sample = match &self.of {
+            AskedFor::Seeds(given) => {
+                let of_label =
+                    |(label, ordinals): &(String, Vec<i64>)| query.vertices_at(query.label_id(label)?, ordinals);
+                let seeds = given.iter().map(of_label).collect::<Result<Vec<_>, _>>()?.concat();
+                query.sample_at(&sampler, &seeds, &self.times, self.batch).await?
+            }
+            AskedFor::Links(links) => links.sample(&sampler, &self.times, self.batch, query).await?,
+        };
+        let features = query.features_of(&made.features, &sample).await?;
+        Ok(Sampled { sample, features })
+    }
+}
+
+impl AskedLinks {
+    /// The sample of the ends of links and of negatives, as seeds: first the vertices where links begin, then those where negatives do,
+    /// then the other ends of links and of negatives. A negative begins anywhere, or `per_link` begin where each link does.
+    async fn sample(
+        &self,
+        sampler: &Sampling,
+        times: &[i64],
+        batch: u64,
+        query: &mut Query,
+    ) -> Result<Held<Sample>, Error> {
+        let Self { near_label, hop, far_label, near, far, anywhere, per_link } = self;
+        let edges = query.fan_outs_between(Some(near_label), hop, Some(far_label), &[])?;
+        let edges = edges.first().map(|it| it.edges);
+        let near = query.vertices_at(query.label_id(near_label)?, near)?;
+        let far = query.vertices_at(query.label_id(far_label)?, far)?;
+        let starts = if *per_link > 0 { NegativesFrom::Each(&near, *per_link) } else { NegativesFrom::Any(*anywhere) };
+        let negatives = match edges {
+            Some(edges) if anywhere + per_link > 0 => query.negatives(sampler, edges, starts, batch).await?,
+            _ => Held::default(),
+        };
+        // Those of a link begin where it does.
+        let begins = if *per_link > 0 { &[][..] } else { &negatives.near };
+        let seeds = [&near, begins, &far, &negatives.far].concat();
+        // Negatives have the times of links: those that begin anywhere of one after the other.
+        let of = |count: usize| {
+            (0..count).filter_map(|at| times.get(at.checked_div(*per_link).unwrap_or(at) % times.len().max(1)))
+        };
+        let of_negatives = [begins.len(), negatives.far.len()].map(|count| of(count).copied().collect::<Vec<i64>>());
+        let times = [times, &*of_negatives[0], times, &*of_negatives[1]].concat();
+        query.sample_at(sampler, &seeds, &times, batch).await
+    }
+}
+
+impl Sampled {
+    /// A sample and its features as Python has them. Their arrays share memory that was `taken` for them besides their own.
+    fn object<'py>(
+        self,
+        py: Python<'py>,
+        made: &Made,
+        taken: &Held<()>,
+        priced: Priced,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let schema = made.graph.schema();
+        let (sample, memory) = self.sample.into_parts();
+        let memory = [memory, taken.clone()];
+        let Sample { seeds, vertices, edges } = sample;
+        let array = |numbers| Bound::new(py, Array::integers(numbers, &memory));
+        let mut of_labels = Vec::new();
+        for vertices in vertices {
+            let trees = (!vertices.trees.is_empty()).then(|| array(vertices.trees)).transpose()?;
+            of_labels.push((label_name(schema, vertices.label), array(vertices.ordinals)?, trees, vertices.per_hop));
+        }
+        let mut of_types = Vec::new();
+        for edges in edges {
+            let name = kind_name(schema, edges.edges);
+            of_types.push((name, array(edges.near)?, array(edges.far)?, edges.per_hop));
+        }
+        let (features, memory) = self.features.into_parts();
+        let memory = [memory, taken.clone()];
+        let mut of_names = Vec::new();
+        for feature in features {
+            let of = match feature.of {
+                FeatureOf::Vertices(label) => object(py, label_name(schema, label))?,
+                FeatureOf::Edges(edges) => object(py, kind_name(schema, edges))?,
+            };
+            of_names.push((of, feature.name.clone(), Bound::new(py, Array::feature(feature, &memory))?));
+        }
+        object(py, (array(seeds)?, of_labels, of_types, of_names, priced.object(py)?))
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
@@ -75,7 +75,7 @@ pub struct Meter {
 #[derive(Default)]
 struct Measured {
     /// The query that the call is, once it has begun, and the prices of its store.
-    query: OnceLock<(QueryContext, PriceList)>,
+    query: Mutex<Option<(QueryContext, PriceList)>>,
     /// What was counted elsewhere.
     other: Mutex<Cost>,
     /// Microseconds.
@@ -84,17 +84,22 @@ struct Measured {
 
 impl Measured {
     fn priced(&self) -> Priced {
-        let Some((context, prices)) = self.query.get() else { return Priced::default() };
+        let query = lock(&self.query);
+        let Some((context, prices)) = &*query else { return Priced::default() };
         let cost = context.cost() + *lock(&self.other);
         Priced::new(cost, prices, self.time.load(Relaxed) as f64 / 1e6)
     }
 }
 
 impl Meter {
-    /// Measures a query from now on. Once.
+    /// Measures a query from now on. One that was measured before, such as that of a batch that had to begin again, counts as well.
     pub fn measure(&self, context: &QueryContext, prices: &PriceList) {
         if let Some(measured) = self.measured.get() {
-            let _ = measured.query.set((context.clone(), prices.clone()));
+            let mut query = lock(&measured.query);
+            if let Some((before, _)) = query.replace((context.clone(), prices.clone())) {
+                let mut other = lock(&measured.other);
+                *other = *other + before.cost();
+            }
         }
     }
 

@@ -11,10 +11,13 @@
 //!
 //! RFC 0016 has the design.
 
+mod ahead;
 mod choose;
+mod compact;
 mod features;
 mod links;
 mod lists;
+mod numbering;
 mod random;
 mod sample;
 mod sampler;
@@ -22,7 +25,8 @@ mod settings;
 mod times;
 mod vertices;
 
-pub use features::{Feature, FeatureSettings, Features, Numbers};
+pub use ahead::Ahead;
+pub use features::{Feature, FeatureOf, FeatureSettings, Features, Numbers};
 pub use links::{Negatives, NegativesFrom};
 pub use sample::{Sample, SampledEdges, SampledVertices};
 pub use sampler::Sampler;

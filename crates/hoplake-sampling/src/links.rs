@@ -66,8 +66,9 @@ impl Urn {
 }
 
 impl Sampler {
-    /// Random pairs that are not edges of a type: each end is drawn from all vertices of its label with the same chance, and a pair that is an edge
-    /// is drawn again, up to 5 times. One wave, which reads the lists of the vertices where they begin; none if these are in memory.
+    /// Random pairs that are not edges of a type: each end is drawn from all vertices of its label with the same chance, and a pair that is
+    /// an edge is drawn again, up to 5 times. One wave, which reads the lists of the vertices where they begin; none if these are in
+    /// memory.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] if a label has no vertices; [`EngineError::NotFound`] if a vertex does not exist;

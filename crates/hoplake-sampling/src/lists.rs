@@ -5,12 +5,13 @@ use std::{ops::Range, sync::Arc};
 use futures::future::try_join;
 use hoplake_analytics::{Csr, Selection, Topology, Workers};
 use hoplake_engine::{Edges, EdgesOf, EngineError, Frontier, Held, Snapshot, traversal::Hop};
-use hoplake_format::VertexId;
+use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use crate::{
+    compact::Compact,
     settings::{FanOut, TimeSettings, hop_along},
-    times::times,
+    times::{ALWAYS, Timeless, is_timeless, of_vertices, time_of, times, without_time},
 };
 
 /// The neighbours of a vertex along the edges of a type, ascending, and the weights of the edges.
@@ -18,7 +19,17 @@ use crate::{
 pub(crate) struct List<'a> {
     pub(crate) targets: Targets<'a>,
     pub(crate) weights: Option<&'a [f64]>,
-    pub(crate) times: Option<&'a [i64]>,
+    pub(crate) times: Option<Times<'a>>,
+}
+
+/// The times of the edges of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Times<'a> {
+    Each(&'a [i64]),
+    /// Those of a stretch of edges, and where those of the list begin.
+    OfEdges(&'a Compact, usize),
+    /// Those of all vertices of the label that the edges lead to.
+    OfVertices(&'a [Compact]),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +47,17 @@ impl List<'_> {
         match self.targets {
             Targets::Dense(ids, _) => ids.len(),
             Targets::Vertices(vertices) => vertices.len(),
+        }
+    }
+
+    /// The time of an edge; every seed sees one of a sampler without times.
+    #[inline]
+    pub(crate) fn time(&self, at: usize) -> i64 {
+        match self.times {
+            None => ALWAYS,
+            Some(Times::Each(times)) => times[at],
+            Some(Times::OfEdges(times, begin)) => times.get(begin + at),
+            Some(Times::OfVertices(times)) => time_of(times, self.ordinal(at)),
         }
     }
 
@@ -61,9 +83,34 @@ impl List<'_> {
 #[derive(Debug)]
 pub(crate) struct InMemory {
     topologies: Vec<Topology<Csr>>,
-    /// For each fan-out its topology, and where the dense ids of its ends are.
-    of_fan_outs: Vec<(usize, Range<u64>, Range<u64>)>,
+    of_fan_outs: Vec<OfFanOut>,
+    times: InMemoryTimes,
 }
+
+/// Where the lists of a fan-out are.
+#[derive(Debug)]
+struct OfFanOut {
+    /// Which of the topologies.
+    topology: usize,
+    /// The dense ids of the vertices at both ends.
+    near: Range<u64>,
+    far: Range<u64>,
+    /// Which of the labels that have times.
+    times: usize,
+}
+
+/// Times of all edges.
+#[derive(Debug)]
+enum InMemoryTimes {
+    None,
+    /// For each topology, stretches of its edges, and where each begins.
+    OfEdges(Vec<Held<Vec<(usize, Compact)>>>),
+    /// For each label, those of its vertices.
+    OfVertices(Vec<Held<Vec<Compact>>>),
+}
+
+/// What an edge takes at most while its time is read, with its list.
+const READ_BYTES: u64 = 64;
 
 impl InMemory {
     /// Reads all lists. One wave for each edge label and direction, and then as fast as the store delivers.
@@ -71,38 +118,155 @@ impl InMemory {
         snapshot: &Arc<Snapshot>,
         fan_outs: &[FanOut],
         weight: Option<&str>,
+        time: Option<&TimeSettings>,
         workers: &Workers,
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let mut hops: Vec<Hop> = Vec::new();
-        let mut topologies = Vec::new();
-        let mut of_fan_outs = Vec::new();
+        let mut labels: Vec<LabelId> = Vec::new();
+        let mut loaded = Self { topologies: Vec::new(), of_fan_outs: Vec::new(), times: InMemoryTimes::None };
         for FanOut { edges, .. } in fan_outs {
             let hop = hop_along(snapshot, *edges)?;
-            let number = match hops.iter().position(|other| *other == hop) {
+            let topology = match hops.iter().position(|other| *other == hop) {
                 Some(number) => number,
                 None => {
                     let weight = weight.map(str::to_owned);
                     let selection = Selection { hop: hop.clone(), weight, ..Selection::default() };
-                    topologies.push(Topology::load(snapshot, &selection, workers, branch).await?);
+                    loaded.topologies.push(Topology::load(snapshot, &selection, workers, branch).await?);
                     hops.push(hop);
                     hops.len() - 1
                 }
             };
-            let ids = |label| topologies[number].ids.of_label(label).unwrap_or_default();
-            of_fan_outs.push((number, ids(edges.near), ids(edges.far)));
+            let ids = |label| loaded.topologies[topology].ids.of_label(label).unwrap_or_default();
+            let (near, far) = (ids(edges.near), ids(edges.far));
+            let times = labels.iter().position(|label| *label == edges.far).unwrap_or(labels.len());
+            if times == labels.len() {
+                labels.push(edges.far);
+            }
+            loaded.of_fan_outs.push(OfFanOut { topology, near, far, times });
         }
-        Ok(Self { topologies, of_fan_outs })
+        match time {
+            None => {}
+            Some(time) if time.of_vertices => {
+                let mut times = Vec::new();
+                for (number, label) in labels.into_iter().enumerate() {
+                    let (of_label, timeless) = of_vertices(snapshot, label, time, branch).await?;
+                    if !timeless.is_empty()
+                        && let Some(ordinal) = loaded.leads_to(number, &timeless, fan_outs, branch).await?
+                    {
+                        return Err(without_time(snapshot, label, ordinal, time, branch).await);
+                    }
+                    times.push(of_label);
+                }
+                loaded.times = InMemoryTimes::OfVertices(times);
+            }
+            Some(time) => {
+                let mut times = Vec::new();
+                for topology in 0..loaded.topologies.len() {
+                    times.push(loaded.times_of_edges(topology, snapshot, fan_outs, time, branch).await?);
+                }
+                loaded.times = InMemoryTimes::OfEdges(times);
+            }
+        }
+        Ok(loaded)
     }
 
-    /// The list of a vertex.
+    /// The first vertex without a time, of a label, that an edge leads to.
+    async fn leads_to(
+        &self,
+        label: usize,
+        timeless: &Timeless,
+        fan_outs: &[FanOut],
+        branch: &Branch,
+    ) -> Result<Option<u64>, EngineError> {
+        let mut pace = branch.context().pace();
+        for (number, of) in self.of_fan_outs.iter().enumerate().filter(|(_, of)| of.times == label) {
+            for at in 0..of.near.end - of.near.start {
+                let Some(vertex) = VertexId::new(fan_outs[number].edges.near, at) else { break };
+                let (_, targets) = self.place(number, vertex);
+                let mut ordinals = targets.iter().map(|target| u64::from(*target) - of.far.start);
+                if let Some(found) = ordinals.find(|ordinal| is_timeless(timeless, *ordinal)) {
+                    return Ok(Some(found));
+                }
+                pace.rest(1 + targets.len() as u64 / 8).await?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the times of the edges of a topology: as many lists at a time as there is memory for.
+    async fn times_of_edges(
+        &self,
+        topology: usize,
+        snapshot: &Arc<Snapshot>,
+        fan_outs: &[FanOut],
+        time: &TimeSettings,
+        branch: &mut Branch,
+    ) -> Result<Held<Vec<(usize, Compact)>>, EngineError> {
+        let csr = &self.topologies[topology].out;
+        let mut memory = branch.context().hold(0)?;
+        let mut all = Vec::new();
+        let of_topology =
+            || self.of_fan_outs.iter().zip(fan_outs).enumerate().filter(|(_, (of, _))| of.topology == topology);
+        let mut nears: Vec<(Range<u64>, LabelId)> =
+            of_topology().map(|(_, (of, fan_out))| (of.near.clone(), fan_out.edges.near)).collect();
+        nears.sort_unstable_by_key(|(ids, label)| (ids.start, *label));
+        nears.dedup();
+        for (ids, label) in nears {
+            let mut next = ids.start;
+            while next < ids.end {
+                let edges_max = (snapshot.ahead_bytes(branch.context()) / READ_BYTES) as usize;
+                let first = next;
+                let begin = csr.range(first as u32).start;
+                // At least one list, and no more vertices than edges.
+                while next < ids.end
+                    && (next == first || csr.range(next as u32).end - begin <= edges_max)
+                    && next - first <= edges_max as u64
+                {
+                    next += 1;
+                }
+                let count = csr.range((next - 1) as u32).end - begin;
+                if count == 0 {
+                    continue;
+                }
+                let vertices = (first..next).filter(|id| !csr.range(*id as u32).is_empty());
+                let vertices: Vec<_> = vertices.filter_map(|id| VertexId::new(label, id - ids.start)).collect();
+                let copies = 1 + of_topology().count() as u64;
+                let _read = branch.context().hold(vertices.len() as u64 * 8 * copies + count as u64 * 8)?;
+                let wanted = of_topology().filter(|(_, (_, fan_out))| fan_out.edges.near == label);
+                let wanted: Vec<_> =
+                    wanted.map(|(number, (_, fan_out))| (number, fan_out.edges, vertices.clone())).collect();
+                let read = Read::read(snapshot, &wanted, None, Some(time), branch).await?;
+                let mut times = vec![ALWAYS; count];
+                let mut pace = branch.context().pace();
+                for (fan_out, _, _) in &wanted {
+                    for vertex in &vertices {
+                        let list = read.list(*fan_out, *vertex);
+                        let (within, found) = self.place(*fan_out, *vertex);
+                        if found.len() != list.len() {
+                            return Err(EngineError::Internal("a list was read with other edges than before".into()));
+                        }
+                        (within - begin..).zip(0..list.len()).for_each(|(place, at)| times[place] = list.time(at));
+                        pace.rest(8 + list.len() as u64).await?;
+                    }
+                }
+                let compact = Compact::new(&times);
+                let bytes = memory.bytes() + compact.bytes() + size_of::<usize>() as u64;
+                branch.context().resize(&mut memory, bytes)?;
+                all.push((begin, compact));
+            }
+        }
+        Ok(Held::new(all, memory))
+    }
+
+    /// The edges of a vertex along those of a fan-out, and where they are among those of all lists.
     #[inline]
-    fn list(&self, fan_out: usize, vertex: VertexId) -> List<'_> {
-        let (topology, near, far) = &self.of_fan_outs[fan_out];
+    fn place(&self, fan_out: usize, vertex: VertexId) -> (usize, &[u32]) {
+        let OfFanOut { topology, near, far, .. } = &self.of_fan_outs[fan_out];
         let csr = &self.topologies[*topology].out;
         let id = near.start + vertex.ordinal();
         if id >= near.end {
-            return List::EMPTY;
+            return (0, &[]);
         }
         let all = csr.neighbours(id as u32);
         // A list has the neighbours of all labels that the edge label leads to, label by label.
@@ -115,9 +279,28 @@ impl InMemory {
                 before(far.start)..before(far.end)
             }
         };
-        let weights = csr.weights_of(id as u32).get(within.clone());
-        let weights = weights.filter(|_| !csr.weights().is_empty());
-        List { targets: Targets::Dense(&all[within], far.start as u32), weights, times: None }
+        (csr.range(id as u32).start + within.start, &all[within])
+    }
+
+    /// The list of a vertex.
+    #[inline]
+    fn list(&self, fan_out: usize, vertex: VertexId) -> List<'_> {
+        let OfFanOut { topology, far, times, .. } = &self.of_fan_outs[fan_out];
+        let (begin, targets) = self.place(fan_out, vertex);
+        if targets.is_empty() {
+            return List::EMPTY;
+        }
+        let weights = self.topologies[*topology].out.weights().get(begin..begin + targets.len());
+        let times = match &self.times {
+            InMemoryTimes::None => None,
+            InMemoryTimes::OfEdges(all) => {
+                let stretches = &all[*topology];
+                let stretch = stretches.partition_point(|(first, _)| *first <= begin).checked_sub(1);
+                stretch.map(|at| Times::OfEdges(&stretches[at].1, begin - stretches[at].0))
+            }
+            InMemoryTimes::OfVertices(all) => Some(Times::OfVertices(&all[*times])),
+        };
+        List { targets: Targets::Dense(targets, far.start as u32), weights, times }
     }
 }
 
@@ -193,6 +376,21 @@ impl Read {
         Ok(Self(read.await?))
     }
 
+    /// All edges along those of a fan-out, and others.
+    pub(crate) fn edges(&self, fan_out: usize) -> Option<&Edges> {
+        let has = |read: &&ReadOf| read.of_fan_outs.iter().any(|(number, _)| *number == fan_out);
+        self.0.iter().find(has).map(|read| &*read.edges)
+    }
+
+    /// Where the list of a vertex is among them.
+    pub(crate) fn range(&self, fan_out: usize, vertex: VertexId) -> Option<Range<usize>> {
+        self.0.iter().find_map(|read| {
+            let (_, lists) = read.of_fan_outs.iter().find(|(number, _)| *number == fan_out)?;
+            let at = lists.binary_search_by_key(&vertex, |(vertex, _)| *vertex).ok()?;
+            Some(lists[at].1.clone())
+        })
+    }
+
     #[inline]
     fn list(&self, fan_out: usize, vertex: VertexId) -> List<'_> {
         let found = self.0.iter().find_map(|read| {
@@ -200,7 +398,7 @@ impl Read {
             let at = lists.binary_search_by_key(&vertex, |(vertex, _)| *vertex).ok()?;
             let range = lists[at].1.clone();
             let weights = read.weights.as_ref().map(|weights| &weights[range.clone()]);
-            let times = read.times.as_ref().map(|times| &times[range.clone()]);
+            let times = read.times.as_ref().map(|times| Times::Each(&times[range.clone()]));
             Some(List { targets: Targets::Vertices(&read.edges.targets()[range]), weights, times })
         });
         found.unwrap_or(List::EMPTY)

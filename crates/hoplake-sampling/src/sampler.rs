@@ -13,14 +13,23 @@ use crate::{
     choose::{Choice, Seen},
     links::Existing,
     lists::{InMemory, List, Lists, Read},
+    numbering::{Chosen, NUMBERED_BYTES, Numbering},
     random::Randomness,
-    sample::{EDGE_BYTES, Numbering},
     settings::FanOut,
     times,
 };
 
-/// What an edge of an induced sample takes, with the pairs that it is made of.
-const INDUCED_BYTES: u64 = 4 * 8;
+/// What a sampled edge takes at most: its ends, in lists that are doubled as they grow, and a vertex that is new.
+const EDGE_BYTES: u64 = 2 * (8 + 8) + NUMBERED_BYTES;
+
+/// What its place in its list takes, as it was chosen and in the sample.
+const PLACE_BYTES: u64 = 2 * (4 + 4);
+
+/// What an edge of an induced sample takes, with what it is made of.
+const INDUCED_BYTES: u64 = 5 * 8 + 4;
+
+/// An edge of an induced sample: its ends, and its place in its list.
+type Induced = (i64, (i64, u32));
 
 /// Vertices whose lists a thread samples at a time.
 const CHUNK: usize = 256;
@@ -52,8 +61,8 @@ impl Sampler {
         Ok(Self { snapshot, settings, workers, in_memory: None, existing: Existing::default() })
     }
 
-    /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. Its samples are those of
-    /// [`Self::on_bucket`].
+    /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. A time takes 1 to 8 bytes more
+    /// for each vertex or edge that has one, as its differences need. Its samples are those of [`Self::on_bucket`].
     ///
     /// # Errors
     /// As [`Self::on_bucket`]; [`EngineError::Limit`] if the budget is too small, before anything is read; the store's.
@@ -66,21 +75,8 @@ impl Sampler {
         let sampler = Self::on_bucket(snapshot, settings, workers)?;
         let SamplerSettings { fan_outs, weight, time, .. } = &*sampler.settings;
         let weight = weight.as_deref();
-        let lists = match time {
-            None => {
-                Lists::InMemory(Arc::new(InMemory::load(snapshot, fan_outs, weight, &sampler.workers, branch).await?))
-            }
-            Some(_) => {
-                let all = |label| (0..snapshot.ordinal_count(label)).filter_map(move |at| VertexId::new(label, at));
-                let count = |fan_out: &FanOut| snapshot.ordinal_count(fan_out.edges.near);
-                let _wanted = branch.context().hold(fan_outs.iter().map(count).sum::<u64>().saturating_mul(16))?;
-                let wanted = fan_outs.iter().enumerate();
-                let wanted: Vec<_> =
-                    wanted.map(|(at, fan_out)| (at, fan_out.edges, all(fan_out.edges.near).collect())).collect();
-                Lists::Read(Arc::new(Read::read(snapshot, &wanted, weight, time.as_ref(), branch).await?))
-            }
-        };
-        Ok(Self { in_memory: Some(lists), ..sampler })
+        let lists = InMemory::load(snapshot, fan_outs, weight, time.as_ref(), &sampler.workers, branch).await?;
+        Ok(Self { in_memory: Some(Lists::InMemory(Arc::new(lists))), ..sampler })
     }
 
     /// The same sampler on other threads.
@@ -130,12 +126,11 @@ impl Sampler {
         let memory = branch.context().hold(seeds.len() as u64 * (EDGE_BYTES + 8))?;
         let mut growing = Growing::new(self.settings.clone(), batch, seeds, times.to_vec(), memory);
         for hop in 0..self.settings.hops() {
-            let wanted = growing.frontiers(hop);
-            let lists = self.lists(wanted, branch).await?;
+            let lists = self.lists(|| growing.frontiers(hop), branch).await?;
             growing = self.work(branch, growing, move |growing, context| growing.grow(hop, &lists, context)).await?;
         }
         if self.settings.induced {
-            let lists = self.lists(growing.all(), branch).await?;
+            let lists = self.lists(|| growing.all(), branch).await?;
             growing = self.work(branch, growing, move |growing, context| growing.induce(&lists, context)).await?;
         }
         Ok(growing.finish())
@@ -168,15 +163,16 @@ impl Sampler {
         }
     }
 
-    /// The lists of some vertices.
+    /// The lists of the vertices that are wanted, or all of them if they are in memory.
     async fn lists(
         &self,
-        wanted: Vec<(usize, EdgesOf, Vec<VertexId>)>,
+        wanted: impl FnOnce() -> Vec<(usize, EdgesOf, Vec<VertexId>)>,
         branch: &mut Branch,
     ) -> Result<Lists, EngineError> {
         match &self.in_memory {
             Some(lists) => Ok(lists.clone()),
             None => {
+                let wanted = wanted();
                 let weight = self.settings.weight.as_deref();
                 let _wanted = branch.context().hold(wanted.iter().map(|(.., all)| all.len() as u64 * 16).sum())?;
                 Ok(Lists::Read(Arc::new(
@@ -210,13 +206,6 @@ struct Growing {
     memory: MemoryHold,
 }
 
-/// What was chosen of the lists of some vertices.
-#[derive(Default)]
-struct Chosen {
-    counts: Vec<u32>,
-    ordinals: Vec<u64>,
-}
-
 impl Growing {
     fn new(
         settings: Arc<SamplerSettings>,
@@ -231,6 +220,7 @@ impl Growing {
             edges: fan_out.edges,
             near: Vec::new(),
             far: Vec::new(),
+            places: Vec::new(),
             per_hop: Vec::new(),
         });
         let mut growing = Self {
@@ -282,6 +272,7 @@ impl Growing {
         let settings = self.settings.clone();
         let is_last = settings.time.as_ref().is_some_and(|time| time.last);
         let seed_times = self.times.clone();
+        let edge_bytes = EDGE_BYTES + if settings.places { PLACE_BYTES } else { 0 };
         for (number, fan_out) in settings.fan_outs.iter().enumerate() {
             let Some(count) = fan_out.count(hop) else {
                 self.edges[number].per_hop.push(0);
@@ -299,7 +290,7 @@ impl Growing {
             let found: Vec<List<'_>> =
                 vertices.par_iter().with_min_len(CHUNK).map(|(vertex, _)| lists.list(number, *vertex)).collect();
             let most: u64 = found.iter().map(|list| choice.most(list.len()) as u64).sum();
-            let bytes = self.memory.bytes().saturating_add(most.saturating_mul(EDGE_BYTES));
+            let bytes = self.memory.bytes().saturating_add(most.saturating_mul(edge_bytes));
             context.resize(&mut self.memory, bytes)?;
             let chosen: Result<Vec<Chosen>, EngineError> = vertices
                 .par_chunks(CHUNK)
@@ -313,10 +304,10 @@ impl Growing {
                         let random = || randomness.of_list(*vertex, *tree);
                         match list.times {
                             None => choice.choose(list.len(), list.weights, random, &mut positions)?,
-                            Some(times) => {
-                                let times = (times, seed_times[*tree as usize]);
+                            Some(_) => {
+                                let now = seed_times[*tree as usize];
                                 choice.choose_seen(
-                                    times,
+                                    (list.len(), |at| list.time(at), now),
                                     is_last,
                                     list.weights,
                                     random,
@@ -324,49 +315,26 @@ impl Growing {
                                 )?;
                             }
                         }
-                        chosen.counts.push(positions.len() as u32);
-                        chosen.ordinals.extend(positions.iter().map(|at| list.ordinal(*at)));
+                        if settings.places {
+                            chosen.places.extend(positions.iter().map(|at| *at as u32));
+                        }
+                        let tree = settings.disjoint.then_some(*tree);
+                        chosen.push(positions.iter().map(|at| list.ordinal(*at)), tree);
                     }
+                    chosen.divide();
                     Ok(chosen)
                 })
                 .collect();
-            self.number(number, frontier.start, &chosen?, context)?;
+            let far = self.place(fan_out.edges.far);
+            let edges = &mut self.edges[number];
+            let before = edges.near.len();
+            let ends = (&mut edges.near, &mut edges.far);
+            let chosen = chosen?;
+            self.labels[far].number_all(&chosen, frontier.start, ends, context)?;
+            chosen.iter().for_each(|chosen| edges.places.extend(&chosen.places));
+            edges.per_hop.push(edges.near.len() - before);
         }
         self.labels.iter_mut().for_each(Numbering::end_hop);
-        Ok(())
-    }
-
-    /// Numbers the chosen neighbours of consecutive vertices, in their order, and adds the edges to them.
-    fn number(
-        &mut self,
-        fan_out: usize,
-        first: usize,
-        chosen: &[Chosen],
-        context: &QueryContext,
-    ) -> Result<(), EngineError> {
-        let EdgesOf { near, far, .. } = self.edges[fan_out].edges;
-        let (near, far_at) = (self.place(near), self.place(far));
-        let edges = &mut self.edges[fan_out];
-        let more = chosen.iter().map(|chosen| chosen.ordinals.len()).sum();
-        edges.near.reserve(more);
-        edges.far.reserve(more);
-        let before = edges.near.len();
-        let mut at = first;
-        for chosen in chosen {
-            context.check_time()?;
-            let mut ordinals = chosen.ordinals.iter();
-            for count in &chosen.counts {
-                let tree = self.labels[near].vertices(at..at + 1)[0].1;
-                for ordinal in ordinals.by_ref().take(*count as usize) {
-                    let outside = || EngineError::Internal("an ordinal has more than 48 bits".into());
-                    let vertex = VertexId::new(far, *ordinal).ok_or_else(outside)?;
-                    edges.near.push(at as i64);
-                    edges.far.push(self.labels[far_at].number(vertex, tree).into());
-                }
-                at += 1;
-            }
-        }
-        edges.per_hop.push(edges.near.len() - before);
         Ok(())
     }
 
@@ -382,11 +350,13 @@ impl Growing {
                 let mut edges = Vec::new();
                 for (at, (vertex, tree)) in vertices.iter().enumerate() {
                     let list = lists.list(number, *vertex);
-                    let is_seen = |at: &usize| list.times.is_none_or(|times| times[*at] <= seed_times[*tree as usize]);
+                    let is_seen = |at: &usize| list.times.is_none() || list.time(*at) <= seed_times[*tree as usize];
                     let seen = (0..list.len()).filter(is_seen);
-                    let known = seen.filter_map(|position| VertexId::new(far, list.ordinal(position)));
-                    let known = known.filter_map(|vertex| far_numbers.known(vertex, *tree));
-                    edges.extend(known.map(|known| ((first + at) as i64, i64::from(known))));
+                    let known = seen.filter_map(|place| {
+                        let vertex = VertexId::new(far, list.ordinal(place))?;
+                        Some(((first + at) as i64, (far_numbers.known(vertex, *tree)?.into(), place as u32)))
+                    });
+                    edges.extend(known);
                 }
                 Ok::<_, EngineError>(edges)
             };
@@ -395,10 +365,13 @@ impl Growing {
                 near.vertices(0..near.len()).iter().map(|(vertex, _)| lists.list(number, *vertex).len() as u64).sum();
             let bytes = self.memory.bytes().saturating_add(most.saturating_mul(INDUCED_BYTES));
             context.resize(&mut self.memory, bytes)?;
-            let all: Result<Vec<Vec<(i64, i64)>>, EngineError> =
+            let all: Result<Vec<Vec<Induced>>, EngineError> =
                 chunks.map(|(chunk, vertices)| found(context, chunk * CHUNK, vertices)).collect();
             let edges = &mut self.edges[number];
-            (edges.near, edges.far) = all?.into_iter().flatten().unzip();
+            (edges.near, (edges.far, edges.places)) = all?.into_iter().flatten().unzip();
+            if !self.settings.places {
+                edges.places = Vec::new();
+            }
             edges.per_hop = vec![edges.near.len()];
         }
         Ok(())

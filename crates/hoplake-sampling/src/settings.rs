@@ -44,8 +44,8 @@ pub struct SamplerSettings {
     pub fan_outs: Vec<FanOut>,
     /// Whether an edge may be chosen more than once.
     pub replace: bool,
-    /// The property of edges that their chances are proportional to: an int64 or float64 that every edge has, 0 or more. Edges with weight 0 are
-    /// never chosen.
+    /// The property of edges that their chances are proportional to: an int64 or float64 that every edge has, 0 or more. Edges with weight
+    /// 0 are never chosen.
     pub weight: Option<String>,
     /// Whether the vertices of each seed are kept apart, so that a vertex near two seeds is in the sample twice.
     pub disjoint: bool,
@@ -53,6 +53,8 @@ pub struct SamplerSettings {
     pub induced: bool,
     /// What the random choices follow from.
     pub seed: u64,
+    /// Whether a sample says where each edge is in the list that it was chosen from: features of edges are found by that.
+    pub places: bool,
     /// Lets a seed see nothing that is later than it. Seeds have to be kept apart, since what one sees another may not.
     pub time: Option<TimeSettings>,
 }

@@ -12,18 +12,18 @@ use hoplake_engine::{Edges, EngineError, Held, Snapshot, vertex_text};
 use hoplake_format::{LabelId, PropertyType, ScalarType, VertexId};
 use hoplake_storage::Branch;
 
-use crate::settings::TimeSettings;
+use crate::{compact::Compact, settings::TimeSettings};
 
 /// The time of what has none: every seed sees it.
-const ALWAYS: i64 = i64::MIN;
+pub(crate) const ALWAYS: i64 = i64::MIN;
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 
 /// The times of edges, in their order. One wave, and one before it if the tables were not read before.
 ///
 /// # Errors
-/// [`EngineError::Invalid`] if the property is not a time, or if an edge or vertex does not have a value; [`EngineError::NotFound`] if no type
-/// of the edges, or no label, has the property; the store's.
+/// [`EngineError::Invalid`] if the property is not a time, or if an edge or vertex does not have a value; [`EngineError::NotFound`] if no
+/// type of the edges, or no label, has the property; the store's.
 pub(crate) async fn times(
     snapshot: &Snapshot,
     edges: &Edges,
@@ -58,23 +58,14 @@ pub(crate) async fn times(
     }
     let mut of_labels = BTreeMap::new();
     for (label, mut ordinals) in by_label {
-        let properties = snapshot.schema().label(label).map(|label| &label.properties);
-        if !properties.is_some_and(|all| all.iter().any(|property| property.name == settings.property)) {
+        if !has_time(snapshot, label, settings) {
             continue;
         }
         ordinals.sort_unstable();
         ordinals.dedup();
-        let rows = snapshot.properties().without_keys(label, &ordinals, &names, branch).await?;
-        let found = match rows.column_by_name(&settings.property) {
-            Some(column) => micros(column, &settings.property)?,
-            None => vec![None; ordinals.len()],
-        };
+        let found = micros_of_vertices(snapshot, label, &ordinals, settings, branch).await?;
         if let Some(at) = found.iter().position(Option::is_none) {
-            let vertex = VertexId::new(label, ordinals[at]);
-            let keys = snapshot.keys().of(vertex.as_slice(), branch).await?;
-            let name = snapshot.schema().label(label).map_or("", |label| label.name.as_str());
-            let vertex = keys.first().map_or_else(String::new, |key| vertex_text(name, key));
-            return Err(EngineError::Invalid(format!("{vertex} has no {}, which is its time", settings.property)));
+            return Err(without_time(snapshot, label, ordinals[at], settings, branch).await);
         }
         of_labels.insert(label, (ordinals, found));
     }
@@ -85,6 +76,105 @@ pub(crate) async fn times(
     }
     pace.rest(times.len() as u64 * 8).await?;
     Ok(Held::new(times, memory))
+}
+
+/// Vertices whose times are kept together, and are read together if there is memory for no more.
+const TOGETHER: u64 = 1 << 16;
+
+/// What a vertex takes at most while its time is read.
+const READ_BYTES: u64 = 64;
+
+/// The vertices of a label that have no time: a bit for each, or nothing if all have one. They may be such as were deleted.
+pub(crate) type Timeless = Held<Vec<u64>>;
+
+/// Whether a vertex is one of these.
+#[inline]
+pub(crate) fn is_timeless(timeless: &[u64], ordinal: u64) -> bool {
+    timeless.get((ordinal / 64) as usize).is_some_and(|bits| bits >> (ordinal % 64) & 1 == 1)
+}
+
+/// The times of all vertices of a label, none if the label does not have the property; and the vertices without one. As fast as the store
+/// delivers.
+///
+/// # Errors
+/// As [`times`], but for vertices without a value.
+pub(crate) async fn of_vertices(
+    snapshot: &Snapshot,
+    label: LabelId,
+    settings: &TimeSettings,
+    branch: &mut Branch,
+) -> Result<(Held<Vec<Compact>>, Timeless), EngineError> {
+    let mut memory = branch.context().hold(0)?;
+    let mut all = Vec::new();
+    let mut timeless = Timeless::default();
+    let count = if has_time(snapshot, label, settings) { snapshot.ordinal_count(label) } else { 0 };
+    let mut next = 0;
+    while next < count {
+        let together = (snapshot.ahead_bytes(branch.context()) / READ_BYTES / TOGETHER).max(1) * TOGETHER;
+        let ordinals: Vec<u64> = (next..count.min(next + together)).collect();
+        next += ordinals.len() as u64;
+        let _read = branch.context().hold(ordinals.len() as u64 * 40)?;
+        let found = micros_of_vertices(snapshot, label, &ordinals, settings, branch).await?;
+        for (ordinal, _) in ordinals.iter().zip(&found).filter(|(_, time)| time.is_none()) {
+            if timeless.is_empty() {
+                let words = count.div_ceil(64);
+                timeless = Held::counted(vec![0; words as usize], words * 8, branch.context())?;
+            }
+            timeless[(ordinal / 64) as usize] |= 1 << (ordinal % 64);
+        }
+        let times: Vec<i64> = found.into_iter().map(|time| time.unwrap_or(ALWAYS)).collect();
+        for times in times.chunks(TOGETHER as usize) {
+            let compact = Compact::new(times);
+            let bytes = memory.bytes() + compact.bytes();
+            branch.context().resize(&mut memory, bytes)?;
+            all.push(compact);
+        }
+    }
+    Ok((Held::new(all, memory), timeless))
+}
+
+/// The time of a vertex among those of its label.
+#[inline]
+pub(crate) fn time_of(times: &[Compact], ordinal: u64) -> i64 {
+    times.get((ordinal / TOGETHER) as usize).map_or(ALWAYS, |times| times.get((ordinal % TOGETHER) as usize))
+}
+
+fn has_time(snapshot: &Snapshot, label: LabelId, settings: &TimeSettings) -> bool {
+    let properties = snapshot.schema().label(label).map(|label| &label.properties);
+    properties.is_some_and(|all| all.iter().any(|property| property.name == settings.property))
+}
+
+async fn micros_of_vertices(
+    snapshot: &Snapshot,
+    label: LabelId,
+    ordinals: &[u64],
+    settings: &TimeSettings,
+    branch: &mut Branch,
+) -> Result<Vec<Option<i64>>, EngineError> {
+    let names = [settings.property.clone()];
+    let rows = snapshot.properties().without_keys(label, ordinals, &names, branch).await?;
+    match rows.column_by_name(&settings.property) {
+        Some(column) => micros(column, &settings.property),
+        None => Ok(vec![None; ordinals.len()]),
+    }
+}
+
+/// The error of a vertex that has no time.
+pub(crate) async fn without_time(
+    snapshot: &Snapshot,
+    label: LabelId,
+    ordinal: u64,
+    settings: &TimeSettings,
+    branch: &mut Branch,
+) -> EngineError {
+    let vertex = VertexId::new(label, ordinal);
+    let keys = match snapshot.keys().of(vertex.as_slice(), branch).await {
+        Ok(keys) => keys,
+        Err(error) => return error,
+    };
+    let name = snapshot.schema().label(label).map_or("", |label| label.name.as_str());
+    let vertex = keys.first().map_or_else(String::new, |key| vertex_text(name, key));
+    EngineError::Invalid(format!("{vertex} has no {}, which is its time", settings.property))
 }
 
 /// Rejects a property that no edge type, or no label, has as a time.

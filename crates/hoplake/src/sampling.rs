@@ -20,11 +20,51 @@ pub use hoplake_engine::EdgesOf;
 use hoplake_engine::{Held, traversal::Hop};
 use hoplake_format::{LabelId, VertexId};
 pub use hoplake_sampling::{
-    FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
-    SampledVertices, Sampler, SamplerSettings, TimeSettings,
+    Ahead, FanOut, Feature, FeatureOf, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample,
+    SampledEdges, SampledVertices, Sampler, SamplerSettings, TimeSettings,
 };
 
-use crate::{Error, ErrorKind, Query};
+use hoplake_storage::MemoryBudget;
+use tokio::runtime::Handle;
+
+use crate::{Error, ErrorKind, Query, Reason};
+
+/// Batches that are made while the caller uses those before them, on the threads of a runtime. The memory of each counts against a budget
+/// before it begins, and those that there is no room for wait. `make` makes a batch within a budget of its own
+/// ([`Graph::query_within`](crate::Graph::query_within)), and may be called twice for one.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), hoplake::Error> {
+/// use hoplake::{Graph, MemoryBudget, VertexId, sampling::{Sampler, SamplerSettings, ahead}};
+///
+/// let graph = Graph::open("s3://my-bucket/social").await?;
+/// let fan_outs = graph.query().fan_outs(&"both:knows".parse()?, &[Some(15), Some(10)])?;
+/// let sampler = graph.query().sampler(SamplerSettings { fan_outs, ..SamplerSettings::default() })?;
+/// let budget = MemoryBudget::new("training", 4 << 30);
+/// let batches = ahead(&tokio::runtime::Handle::current(), budget, move |(number, seeds): (u64, Vec<VertexId>), budget| {
+///     let (graph, sampler) = (graph.clone(), sampler.clone());
+///     async move { graph.query_within(&budget).sample(&sampler, &seeds, number).await }
+/// });
+/// # let seeds_of = |_: u64| Vec::new();
+/// (0..3).for_each(|number| batches.push((number, seeds_of(number))));
+/// while let Some(sample) = batches.next().await {
+///     println!("{} seeds", sample?.seeds.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn ahead<J, T, M>(
+    runtime: &Handle,
+    budget: MemoryBudget,
+    make: impl Fn(J, MemoryBudget) -> M + Send + Sync + 'static,
+) -> Ahead<J, T, Error>
+where
+    J: Clone + Send + 'static,
+    T: Send + 'static,
+    M: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    Ahead::new(runtime, budget, make, |error| error.reason() == Some(Reason::MemoryInUse))
+}
 
 impl Query {
     /// Fan-outs for the edges that a hop follows: how many neighbours of each vertex, hop by hop; `None` takes all. Where the hop follows
@@ -54,8 +94,8 @@ impl Query {
         Ok(Sampler::in_memory(&self.snapshot, settings, workers, &mut self.branch).await?)
     }
 
-    /// Samples the neighbourhoods of seeds: one wave a hop, and one more for weights; none from memory. A batch of the same number and seeds
-    /// is always the same.
+    /// Samples the neighbourhoods of seeds: one wave a hop, and one more for weights; none from memory. A batch of the same number and
+    /// seeds is always the same.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if a seed is not a vertex of the version; [`Invalid`](crate::ErrorKind::Invalid) if a
@@ -130,8 +170,8 @@ impl Query {
     /// vertices where they begin; none if these are in memory.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if a vertex does not exist; [`Invalid`](crate::ErrorKind::Invalid) if a label has no vertices;
-    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a vertex does not exist; [`Invalid`](crate::ErrorKind::Invalid) if a label has no
+    /// vertices; [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn negatives(
         &mut self,
         sampler: &Sampler,
@@ -142,21 +182,23 @@ impl Query {
         Ok(sampler.negatives(edges, from, batch, &mut self.branch).await?)
     }
 
-    /// Features of vertices: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists are.
+    /// Features of vertices and edges: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists
+    /// are.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if a label does not have a property; [`Invalid`](crate::ErrorKind::Invalid) if one is text, or
-    /// if no vertex has a list to count; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a label or type of edges does not have a property;
+    /// [`Invalid`](crate::ErrorKind::Invalid) if one is text, if no vertex has a list to count, or if one of edges is a list; the store's.
     pub async fn features(&mut self, settings: Vec<FeatureSettings>, workers: Workers) -> Result<Features, Error> {
         Ok(Features::open(&self.snapshot, settings, workers, &mut self.branch).await?)
     }
 
-    /// The features of the vertices of a sample, in the order of its vertices. One wave, and one before it if tables of a label were not read
-    /// before.
+    /// The features of the vertices and edges of a sample, in their order. One wave, and one before it if tables of a label were not read
+    /// before; features of edges take one more, for their lists.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex does not have a value, or has a list of another length;
-    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex or edge does not have a value, if a vertex has a list of another length, or if
+    /// the sampler does not keep [places](SamplerSettings::places) of edges; [`Limit`](crate::ErrorKind::Limit) at a limit of the query;
+    /// the store's.
     pub async fn features_of(&mut self, features: &Features, sample: &Sample) -> Result<Held<Vec<Feature>>, Error> {
         Ok(features.of_sample(sample, &mut self.branch).await?)
     }

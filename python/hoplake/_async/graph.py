@@ -587,11 +587,12 @@ class Graph:
             disjoint: whether each seed has vertices of its own, so that one near two seeds is in the sample twice.
             seed: what the random choices follow from.
             features: properties that are read with each sample, by label and name: ``{"Person": {"x": ["age", "height"], "y": "group"}}``. Numbers,
-                bools, dates and timestamps, and lists of one length. Several, or a list, become a matrix; one alone becomes a column.
+                bools, dates and timestamps, and lists of one length. Several, or a list, become a matrix; one alone becomes a column. Those of edges
+                are named by their kind, as in ``{("Person", "out:knows", "Person"): {"edge_attr": ["since", "weight"]}}``, and are single numbers.
             dtype: the type of features that are not all integers; those are int64.
-            missing: what stands for a value that a vertex does not have. Without it, such a vertex is an error.
-            lists: ``"memory"`` loads all lists once, which takes 8 bytes a vertex and 4 an edge, or 12 with a weight. ``"bucket"`` reads those
-                of each hop, through the caches.
+            missing: what stands for a value that a vertex or edge does not have. Without it, such a one is an error.
+            lists: ``"memory"`` loads all lists once, which takes 8 bytes a vertex and 4 an edge, or 12 with a weight, and 1 to 8 more for each time.
+                ``"bucket"`` reads those of each hop, through the caches.
             time: a property that lets a seed see nothing later than its own time: an int64, a date or a timestamp. Types that do not have it are always
                 seen. It needs ``disjoint``.
             time_of: whether it is a property of edges or of the vertices that they lead to.

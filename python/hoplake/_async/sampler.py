@@ -120,7 +120,8 @@ class Sampler:
             epochs: how often each seed is used; ``None`` does not end.
             shuffle: whether each epoch has an order of its own.
             start: the number of the first batch; batches of the second epoch go on from those of the first.
-            ahead: how many batches are sampled while the caller has one. Their memory counts against that of the graph.
+            ahead: how many batches are sampled while the caller has one. Each takes its memory from that of the graph before it begins, and waits if there
+                is not enough left.
 
         Raises:
             As :meth:`sample`.
@@ -130,23 +131,16 @@ class Sampler:
         given = await self._seeds(seeds)
         at = times_of(self._np, times, len(given))
         order = Schedule(self._np, given, at, size, epochs=epochs, shuffle=bool(shuffle), start=start, seed=self.seed)
-        schedule = iter(order)
-        tasks: deque[tuple[int, _hoplake.Task[Any]]] = deque()
-        try:
-            while True:
-                while len(tasks) <= ahead:
-                    following = next(schedule, None)
-                    if following is None:
-                        break
-                    number, of_batch, of_times = following
-                    tasks.append((number, self._core.sample(of_batch, of_times, number)))
-                if not tasks:
-                    return
-                number, task = tasks.popleft()
-                yield Sample(await wait_async(task), number, self._np)
-        finally:
-            for _, task in tasks:
-                task.cancel()
+        # A batch begins in the extension, once there is memory for it.
+        batches = await wait_async(self._core.batches())
+        numbers: deque[int] = deque()
+        for number, of_batch, of_times in order:
+            batches.sample(of_batch, of_times, number)
+            numbers.append(number)
+            if len(numbers) > ahead:
+                yield Sample(await wait_async(batches.next()), numbers.popleft(), self._np)
+        while numbers:
+            yield Sample(await wait_async(batches.next()), numbers.popleft(), self._np)
 
     async def ordinals(self, vertices: SeedVertices) -> dict[str, Numbers]:
         """The ordinals of vertices by label: of those with these keys, or of all of a label, such as ``"Person"``.

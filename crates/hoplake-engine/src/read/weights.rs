@@ -113,7 +113,7 @@ impl Snapshot {
                     Ok(found) => found,
                     Err((row, flaw)) => {
                         let edge = positions.get(row).and_then(|at| edges.get(*at));
-                        let edge = self.described(edge, branch).await?;
+                        let edge = self.edge_text(edge, branch).await?;
                         return Err(flaw.of(property, &edge));
                     }
                 };
@@ -124,8 +124,11 @@ impl Snapshot {
         })
     }
 
-    /// An edge as a user knows it: its label, its source and its target.
-    async fn described(&self, edge: Option<Neighbour>, branch: &mut Branch) -> Result<String, EngineError> {
+    /// An edge as a user knows it: its label, its source and its target. One wave, which reads their keys.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn edge_text(&self, edge: Option<Neighbour>, branch: &mut Branch) -> Result<String, EngineError> {
         let Some(edge) = edge else { return Ok("an edge".into()) };
         let ends = match edge.direction {
             Direction::Out => [edge.from, edge.to],

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
+mod ahead;
 mod distribution;
 mod features;
 mod links;
@@ -16,8 +17,8 @@ use hoplake::{
     sampling::{FanOut, Sample, Sampler, SamplerSettings},
 };
 
-/// People who know each other and rate films: parallel edges, loops, a hub, edges of two labels to the same vertices, and edges that a commit
-/// added and removed. Weights of `rates` and `knows` are numbers, some of them 0.
+/// People who know each other and rate films: parallel edges, loops, a hub, edges of two labels to the same vertices, and edges that a
+/// commit added and removed. Weights of `rates` and `knows` are numbers, some of them 0.
 pub async fn changed(name: &str) -> Graph {
     let url = format!("memory://sampling/{name}");
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,12 @@
 //! What a sample has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use hoplake::{
-    Direction, ErrorKind, Graph, Hop, HopDirection, MemoryBudget, VertexId,
+    Direction, ErrorKind, Graph, Hop, HopDirection, LoadOptions, MemoryBudget, VertexId,
     sampling::{Sample, SamplerSettings},
 };
 
@@ -32,6 +35,7 @@ fn all_settings(graph: &Graph) -> Vec<SamplerSettings> {
                 disjoint,
                 induced,
                 seed: 3,
+                places: true,
                 time: None,
             });
         }
@@ -128,6 +132,7 @@ async fn a_sample_has_edges_of_the_graph_and_as_many_as_it_should() {
                 *of_each.entry(*near).or_default() += 1;
             }
             assert_eq!(edges.per_hop.iter().sum::<usize>(), edges.near.len(), "{shown}");
+            assert_eq!(edges.places.len(), edges.near.len(), "{shown}");
             let Some(near) = sample.of_label(edges.edges.near) else { continue };
             if settings.induced {
                 // All edges between its vertices.
@@ -216,4 +221,67 @@ async fn what_cannot_be_sampled_is_rejected_before_it_is_built() {
     assert!(budget.used() >= 8 * kept.vertices.iter().map(|vertices| vertices.ordinals.len() as u64).sum::<u64>());
     drop(kept);
     assert_empty(&budget);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vertices_are_numbered_in_the_order_in_which_they_were_reached() {
+    let url = "memory://sampling/numbered";
+    let folder = tempfile::tempdir().unwrap();
+    let (people, films) = (6_000_u64, 900);
+    let mut rows = String::from("~id,~label\n");
+    let mut edges = String::from("~id,~from,~to,~label\n");
+    (0..people).for_each(|at| rows += &format!("p{at},person\n"));
+    (0..films).for_each(|at| rows += &format!("f{at},film\n"));
+    for at in 0..people {
+        for step in 0..at % 6 {
+            edges += &format!("k{at}-{step},p{at},p{},knows\n", (at * 2_654_435_761 + step * step * 7_919) % people);
+            edges += &format!("r{at}-{step},p{at},f{},rates\n", (at * 40_503 + step) % films);
+        }
+    }
+    fs::write(folder.path().join("vertices.csv"), rows).unwrap();
+    fs::write(folder.path().join("edges.csv"), edges).unwrap();
+    let files = [folder.path().join("vertices.csv"), folder.path().join("edges.csv")];
+    hoplake::load(url, LoadOptions::from_paths(files)).await.unwrap();
+    let graph = Graph::open(url).await.unwrap();
+    let hops = ["out:knows", "in:knows", "out:rates", "in:rates"];
+    let label = fan_outs(&graph, hops[0], &[])[0].edges.near;
+    let seeds: Vec<i64> = (0..2_000).map(|at| at * 37 % people as i64).collect();
+    let seeds = graph.query().vertices_at(label, &seeds).unwrap();
+    for disjoint in [false, true] {
+        let counts = [Some(3), Some(2), Some(4)];
+        let settings = SamplerSettings {
+            fan_outs: hops.iter().flat_map(|hop| fan_outs(&graph, hop, &counts)).collect(),
+            disjoint,
+            seed: 8,
+            ..SamplerSettings::default()
+        };
+        let expected = sample(&graph, &in_memory(&graph, &settings, 1).await, &seeds, 4).await;
+        for threads in [2, 7] {
+            let sampler = in_memory(&graph, &settings, threads).await;
+            assert!(sample(&graph, &sampler, &seeds, 4).await == expected, "{threads} threads, disjoint: {disjoint}");
+        }
+        // What one table and one thread would do: hop by hop, by fan-out, and in the order of edges.
+        let mut numbers: BTreeMap<hoplake::LabelId, BTreeSet<(VertexId, i64)>> = BTreeMap::new();
+        let mut reached: BTreeMap<hoplake::LabelId, i64> = BTreeMap::new();
+        let mut reach = |label: hoplake::LabelId, at: i64| {
+            let is_new = numbers.entry(label).or_default().insert(vertex(&expected, label, at));
+            let next = reached.entry(label).or_default();
+            assert!(if is_new { at == *next } else { at < *next }, "{at} of {next}, disjoint: {disjoint}");
+            *next += i64::from(is_new);
+        };
+        expected.seeds.iter().for_each(|at| reach(label, *at));
+        let mut begins = vec![0; hops.len()];
+        for hop in 0..counts.len() {
+            for (edges, begin) in expected.edges.iter().zip(&mut begins) {
+                let end = *begin + edges.per_hop[hop];
+                edges.far[*begin..end].iter().for_each(|at| reach(edges.edges.far, *at));
+                assert!(edges.near[*begin..end].is_sorted());
+                *begin = end;
+            }
+        }
+        for vertices in &expected.vertices {
+            assert_eq!(reached[&vertices.label], vertices.ordinals.len() as i64);
+        }
+        assert!(expected.edges.iter().all(|edges| edges.near.len() > 1_000), "disjoint: {disjoint}");
+    }
 }

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fs};
 
 use hoplake::{
-    ErrorKind, Graph, LoadOptions, SegmentSettings, VertexId,
+    Batch, ErrorKind, Graph, LoadOptions, MemoryBudget, Operation, Properties, SegmentSettings, VertexId, VertexRef,
     sampling::{SamplerSettings, TimeSettings},
 };
 
-use crate::{fan_outs, in_memory, vertices};
+use crate::{fan_outs, in_memory, vertices, workers};
 
 const PEOPLE: usize = 120;
 
@@ -171,4 +171,96 @@ async fn times_that_cannot_be_are_rejected() {
     }
     let sampler = query.sampler(settings(true, None)).unwrap();
     assert!(graph.query().sample_at(&sampler, &people[..1], &[1], 0).await.is_err());
+}
+
+/// Pages with the day when they were made, and links to the same page with theirs: enough that the times of both are read in several
+/// pieces.
+async fn pages(name: &str) -> Graph {
+    let url = format!("memory://sampling/{name}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut pages = String::from("~id,~label,made:Date\n");
+    let mut links = String::from("~id,~from,~to,~label,since:Date\n");
+    let day = |at: usize| format!("20{:02}-{:02}-{:02}", at % 50 + 10, at % 12 + 1, at % 28 + 1);
+    for at in 0..PAGES {
+        // The last one has none, and no link leads to it.
+        let made = if at == PAGES - 1 { String::new() } else { day(at * 7) };
+        pages += &format!("p{at:06},page,{made}\n");
+    }
+    for at in 0..LINKS {
+        let (from, to) = (at * 31 % 3_000, (at * at + at * 17) % (PAGES - 1));
+        links += &format!("l{at},p{from:06},p{to:06},links,{}\n", day(at * 11));
+    }
+    fs::write(folder.path().join("pages.csv"), pages).unwrap();
+    fs::write(folder.path().join("links.csv"), links).unwrap();
+    let files = [folder.path().join("pages.csv"), folder.path().join("links.csv")];
+    hoplake::load(&url, LoadOptions::from_paths(files)).await.unwrap();
+    Graph::open(&url).await.unwrap()
+}
+
+const PAGES: usize = 70_000;
+const LINKS: usize = 60_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_in_memory_take_two_bytes_if_they_are_days() {
+    let graph = pages("compact").await;
+    let people = fan_outs(&graph, "out:links", &[])[0].edges.near;
+    let seeds: Vec<i64> = (0..3_000).chain([PAGES as i64 - 1]).collect();
+    let seeds = graph.query().vertices_at(people, &seeds).unwrap();
+    // From 2010 to 2060.
+    let times: Vec<i64> = (0..seeds.len() as i64).map(|at| (14_600 + at * 6) * 86_400_000_000).collect();
+    for (of_vertices, property, count) in [(false, "since", LINKS), (true, "made", PAGES)] {
+        let settings = |time| SamplerSettings {
+            fan_outs: fan_outs(&graph, "both:links", &[Some(5), Some(3)]),
+            disjoint: true,
+            time,
+            ..SamplerSettings::default()
+        };
+        let timed = settings(time(property, of_vertices, false));
+        let bytes = async |settings: &SamplerSettings| {
+            let budget = MemoryBudget::new("the lists", 12 << 20);
+            let mut query = graph.query_within(&budget);
+            let sampler = query.sampler_in_memory(settings.clone(), workers(2)).await.unwrap();
+            drop(query);
+            (budget.used(), sampler)
+        };
+        let (without, _) = bytes(&settings(None)).await;
+        let (with, sampler) = bytes(&timed).await;
+        // Links are there in both directions.
+        let timed_twice = if of_vertices { count } else { 2 * count } as u64;
+        assert!((timed_twice * 2..timed_twice * 2 + 4_096).contains(&(with - without)), "{without} {with}");
+        let sample = graph.query().sample_at(&sampler, &seeds, &times, 2).await.unwrap();
+        let on_bucket = graph.query().sampler(timed).unwrap();
+        let expected = graph.query().sample_at(&on_bucket, &seeds, &times, 2).await.unwrap();
+        assert!(*sample == *expected, "{property}");
+        assert!(sample.edges.iter().all(|edges| edges.near.len() > 5_000));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vertex_without_a_time_is_an_error_where_an_edge_leads_to_it() {
+    let mut graph = pages("timeless").await;
+    let settings = |graph: &Graph| SamplerSettings {
+        fan_outs: fan_outs(graph, "out:links", &[None]),
+        disjoint: true,
+        time: time("made", true, false),
+        ..SamplerSettings::default()
+    };
+    let page = |at: usize| VertexRef::new("page", format!("p{at:06}"));
+    let link = Operation::UpsertEdge {
+        label: "links".into(),
+        source: page(0),
+        target: page(PAGES - 1),
+        key: None,
+        properties: Properties::default(),
+        replace: true,
+    };
+    graph.apply(Batch { operations: vec![link], ..Batch::default() }).await.unwrap();
+    graph.refresh().await.unwrap();
+    let seeds = vertices(&graph, [("page", "p000000".to_owned())]).await;
+    let settings = settings(&graph);
+    let error = graph.query().sampler_in_memory(settings.clone(), workers(1)).await.unwrap_err().to_string();
+    let on_bucket = graph.query().sampler(settings).unwrap();
+    let expected = graph.query().sample_at(&on_bucket, &seeds, &[0], 0).await.unwrap_err().to_string();
+    assert!(expected.contains("page:p069999 has no made, which is its time"), "{expected}");
+    assert_eq!(error, expected);
 }

@@ -165,18 +165,57 @@ impl<'a> Properties<'a> {
         names: &'a [String],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Vec<RowsOfEdges>, EngineError>> {
+        self.of_edges_among(edges, None, names, branch)
+    }
+
+    /// As [`Self::of_edges`], of the edges at some positions, ascending, each once. Nothing is read of the others.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn of_edges_at(
+        self,
+        edges: &'a Edges,
+        positions: &'a [usize],
+        names: &'a [String],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<RowsOfEdges>, EngineError>> {
+        self.of_edges_among(edges, Some(positions), names, branch)
+    }
+
+    fn of_edges_among(
+        self,
+        edges: &'a Edges,
+        among: Option<&'a [usize]>,
+        names: &'a [String],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<RowsOfEdges>, EngineError>> {
         Box::pin(async move {
             let context = branch.context().clone();
             // Its position and its row, twice as vectors grow.
-            let _memory = context.hold(bytes_of::<[u64; 4]>(edges.len()))?;
+            let _memory = context.hold(bytes_of::<[u64; 4]>(among.map_or(edges.len(), <[usize]>::len)))?;
             let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
             let mut pace = context.pace();
+            let mut rest = among.unwrap_or_default();
             for EdgeStretch { stored, position, targets, range, .. } in edges.pieces() {
                 let Stored { edge_type, direction, run } = stored;
+                let (chosen, others) = rest.split_at(rest.partition_point(|at| *at < range.end));
+                rest = others;
+                if among.is_some() && chosen.is_empty() {
+                    pace.rest(8).await?;
+                    continue;
+                }
                 if self.snapshot.schema().edge_type(edge_type).is_some_and(|edge| !edge.properties.is_empty()) {
                     let group = groups.entry(RowsOf::Edges(edge_type, direction, run)).or_default();
-                    group.0.extend(range);
-                    group.1.extend((position..).take(targets.len()));
+                    match among {
+                        Some(_) => {
+                            group.1.extend(chosen.iter().map(|at| position + (at - range.start) as u64));
+                            group.0.extend(chosen);
+                        }
+                        None => {
+                            group.1.extend((position..).take(targets.len()));
+                            group.0.extend(range);
+                        }
+                    }
                 }
                 pace.rest(8 + targets.len() as u64).await?;
             }

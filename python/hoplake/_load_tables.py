@@ -86,8 +86,8 @@ _STAGED = re.compile(
 )
 
 
-def in_tables(error: Error, shown: list[str]) -> None:
-    """Has an error be about rows of tables, not about lines of temporary files."""
+def in_tables(error: Error, shown: list[str], first: int = 0) -> None:
+    """Has an error be about rows of tables, not about lines of temporary files. ``first`` is how many rows there are before those of a file."""
 
     def table(found: re.Match[str]) -> str:
         number, line = int(found[1]), found[2]
@@ -95,7 +95,7 @@ def in_tables(error: Error, shown: list[str]) -> None:
             return found[0]
         if line is None:
             return shown[number]
-        row = int(line) - 1
+        row = int(line) - 1 + first
         if error.row is None:
             error.row = row
         return f"{shown[number]}, row {row}"

@@ -39,7 +39,7 @@ mod _hoplake {
         compute::{Computation, algorithms},
         graph::Graph,
         load::load,
-        load_steps::{EdgeRange, LoadSteps, RangeKeys, VertexRange, Written, begin_load, give_up_load},
+        load_steps::{EdgeRange, LoadSteps, RangeKeys, VertexRange, Written, batches, begin_load, give_up_load},
         parts::{Objects, Part},
         sampling::{Array, Batches, Sampler},
         scan::Scan,

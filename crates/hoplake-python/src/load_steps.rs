@@ -219,12 +219,13 @@ impl LoadSteps {
         py: Python<'_>,
         table: usize,
         block: usize,
+        first: u64,
         batch: &Bound<'_, PyAny>,
         is_edges: bool,
     ) -> PyResult<Rows> {
         let batch = batch_of(batch)?;
         let phase = if is_edges { Phase::Edges } else { Phase::Vertices };
-        let read = py.detach(|| self.0.read(table, block, batch, phase));
+        let read = py.detach(|| self.0.read(table, block, first, batch, phase));
         read.map(rows).map_err(|error| failed(py, error))
     }
 
@@ -395,6 +396,19 @@ fn schema_of(rows: &dyn RecordBatchReader) -> SchemaRef {
 
 fn one_column(py: Python<'_>, column: arrow_array::ArrayRef) -> PyResult<RecordBatch> {
     RecordBatch::try_from_iter([("key", column)]).map_err(|error| errors::invalid(py, error.to_string()))
+}
+
+/// The batches of a table in memory, an empty one first.
+#[pyfunction]
+pub fn batches(py: Python<'_>, rows: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Batch>> {
+    let raised = Raised::default();
+    let reader = arrow::reader(rows, what, &raised, &Stop::never())?;
+    let empty = RecordBatch::new_empty(reader.schema());
+    let mut found = vec![Batch(empty)];
+    for batch in py.detach(|| reader.collect::<Vec<_>>()) {
+        found.push(Batch(batch.map_err(|error| raised.or_else(|py| errors::invalid(py, format!("{what}: {error}"))))?));
+    }
+    Ok(found)
 }
 
 /// Begins a load; returns the name of its writer and the version that it begins from.

@@ -79,10 +79,10 @@ def seconds(name: str, value: float | timedelta) -> float:
 
 def workers_and_parts(workers: int, parts: int | None) -> tuple[int, int]:
     """How many workers and parts there are."""
-    own = _at_most("workers", workers, MOST_PARTS)
+    own = at_most("workers", workers, MOST_PARTS)
     if parts is None:
         return own, own if own == 1 else max(own, min(2 * own, _USUAL_PARTS))
-    count = _at_most("parts", parts, MOST_PARTS)
+    count = at_most("parts", parts, MOST_PARTS)
     if count < own:
         raise InvalidError(f"parts is {count}; there has to be one for each of {own} workers")
     return own, count
@@ -90,10 +90,10 @@ def workers_and_parts(workers: int, parts: int | None) -> tuple[int, int]:
 
 def threads(value: int) -> int:
     """The threads of a worker."""
-    return _at_most("threads", value, _MOST_THREADS)
+    return at_most("threads", value, _MOST_THREADS)
 
 
-def _at_most(name: str, value: int, most: int) -> int:
+def at_most(name: str, value: int, most: int) -> int:
     number = whole(name, value, 1)
     if number > most:
         raise InvalidError(f"{name} is {number}; it has to be at most {most}")
@@ -134,21 +134,37 @@ def function_or_none(name: str, value: Any) -> None:
         raise InvalidError(f"{name} has to be a function, not {shown(value)}")
 
 
+def flag(name: str, value: bool) -> bool:
+    """Whether something is so."""
+    if not is_a(value, bool):
+        raise InvalidError(f"{name} has to be True or False, not {shown(value)}")
+    return value
+
+
 def actor_options(given: Mapping[str, Any] | None, actor: Any) -> dict[str, Any]:
     """Options of Ray for workers, as far as Ray can tell without starting one."""
+    return _options("actor_options", given, _OWN_OPTIONS, actor)
+
+
+def task_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of Ray for tasks."""
+    return _options("task_options", given, frozenset(("num_returns", "name")), ray.remote(flag))
+
+
+def _options(what: str, given: Mapping[str, Any] | None, own: frozenset[str], remote: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if not is_a(given, Mapping):
-        raise InvalidError(f"actor_options has to be a dict of options by name, not {shown(given)}")
-    options: dict[str, Any] = {as_text("each name of actor_options", name): value for name, value in given.items()}
-    if own := sorted(_OWN_OPTIONS & set(options)):
-        raise InvalidError(f"actor_options names {own[0]!r}, which the run decides")
+        raise InvalidError(f"{what} has to be a dict of options by name, not {shown(given)}")
+    options: dict[str, Any] = {as_text(f"each name of {what}", name): value for name, value in given.items()}
+    if decided := sorted(own & set(options)):
+        raise InvalidError(f"{what} names {decided[0]!r}, which the run decides")
     try:
-        actor.options(**options)
+        remote.options(**options)
     except Error:
         raise
     except Exception as error:  # whatever Ray raises about them
-        raise InvalidError(f"actor_options is not what Ray takes: {error}") from error
+        raise InvalidError(f"{what} is not what Ray takes: {error}") from error
     return options
 
 

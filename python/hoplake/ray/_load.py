@@ -19,9 +19,9 @@ from datetime import timedelta
 from typing import Any
 
 from .. import _hoplake
-from .._arguments import Location, as_text, is_a, location, whole, whole_or_none
-from .._errors import InvalidError, make
-from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, vertex_tables
+from .._arguments import Location, as_text, is_a, location, whole
+from .._errors import Error, InvalidError, make
+from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, in_tables, vertex_tables
 from .._waiting import wait_sync
 from . import _arguments, _load_steps
 from ._engine import RayTaskError, pa, ray
@@ -31,6 +31,12 @@ from ._load_steps import Keys, Piece, Spec, Table, patiently
 _SPAN_ITEMS = 1 << 26
 #: Of the memory of a task, the part that the rows of a range may have.
 _RANGE_PART = 4
+#: The memory of a task, by default.
+_MEMORY = 1 << 30
+#: The least memory of a task, below which buffers do not fit.
+_LEAST_MEMORY = 32 << 20
+#: Each step hands something to each range.
+_MOST_RANGES = 4096
 #: Rows of a block of a table in memory.
 _BLOCK_ROWS = 1 << 20
 
@@ -55,13 +61,13 @@ def load(
     keys: Mapping[str, str] | None = None,
     ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None = None,
     ranges: int | None = None,
-    memory: int = 1 << 30,
+    memory: int = _MEMORY,
     replace: bool = False,
     message: str = "",
     id: str | None = None,
     temp_dir: Location | None = None,
     patience_seconds: float | timedelta = 600.0,
-    task_options: dict[str, Any] | None = None,
+    task_options: Mapping[str, Any] | None = None,
 ) -> Loaded:
     """Loads a graph on many machines, from Ray Datasets or tables in memory.
 
@@ -87,31 +93,38 @@ def load(
         ConflictError: a graph exists there, and ``replace`` is not set; or another load was faster.
         InvalidError: a row cannot be loaded; the message says which.
     """
-    request = _Request(
-        url=_arguments.shared(url),
-        id=_arguments.run_id(id),
-        tables=_blocks(vertices, edges, keys, ends),
-        ranges=whole_or_none("ranges", ranges, 1),
-        memory=whole("memory", memory, 1),
-        replace=bool(replace),
-        message=as_text("message", message),
-        temp_dir=None if temp_dir is None else location(temp_dir, "temp_dir"),
-        patience_seconds=_arguments.seconds("patience_seconds", patience_seconds),
-        task_options=dict(task_options or {}),
-        span_items=_SPAN_ITEMS,
+    request = _request(
+        url,
+        vertices=vertices,
+        edges=edges,
+        keys=keys,
+        ends=ends,
+        ranges=ranges,
+        memory=memory,
+        replace=replace,
+        message=message,
+        id=id,
+        temp_dir=temp_dir,
+        patience_seconds=patience_seconds,
+        task_options=task_options,
     )
     task = ray.remote(_drive).options(num_cpus=0, max_retries=-1, name=f"hoplake.ray load {request.id}")
     reference = task.remote(request)
     try:
         return Loaded(**ray.get(reference))
     except RayTaskError as error:
-        cause: Any = error
-        while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
-            cause = cause.cause
-        raise cause from None
+        raise _cause(error) from None
     except BaseException:
         ray.cancel(reference, force=True)
         raise
+
+
+def _cause(error: Exception) -> Exception:
+    """What a task raised, and tasks that waited for it."""
+    cause: Any = error
+    while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
+        cause = cause.cause
+    return cause
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,38 @@ class _Request:
     span_items: int
 
 
+def _request(
+    url: Location,
+    *,
+    vertices: Any = None,
+    edges: Any = None,
+    keys: Any = None,
+    ends: Any = None,
+    ranges: int | None = None,
+    memory: int = _MEMORY,
+    replace: bool = False,
+    message: str = "",
+    id: str | None = None,
+    temp_dir: Location | None = None,
+    patience_seconds: float | timedelta = 600.0,
+    task_options: Mapping[str, Any] | None = None,
+) -> _Request:
+    """What a user wants to load, checked."""
+    return _Request(
+        url=_arguments.shared(url),
+        id=_arguments.run_id(id),
+        tables=_blocks(vertices, edges, keys, ends),
+        ranges=None if ranges is None else _arguments.at_most("ranges", ranges, _MOST_RANGES),
+        memory=whole("memory", memory, _LEAST_MEMORY),
+        replace=_arguments.flag("replace", replace),
+        message=as_text("message", message),
+        temp_dir=None if temp_dir is None else location(temp_dir, "temp_dir"),
+        patience_seconds=_arguments.seconds("patience_seconds", patience_seconds),
+        task_options=_arguments.task_options(task_options),
+        span_items=_SPAN_ITEMS,
+    )
+
+
 def _blocks(vertices: Any, edges: Any, keys: Any, ends: Any) -> tuple[_Blocks, ...]:
     """The tables of a load, with their rows in blocks. What is wrong with their names says what loads on one machine, too."""
 
@@ -159,8 +204,9 @@ def _blocks(vertices: Any, edges: Any, keys: Any, ends: Any) -> tuple[_Blocks, .
     of_edges = edge_tables(edge_pairs(given), ends)
     if not of_vertices and not of_edges:
         raise InvalidError("there is nothing to load; give tables of vertices or of edges")
-    found = [_Blocks(label, key, None, _references(vertices[label])) for label, key, _ in of_vertices]
-    found += [_Blocks(label, None, (source, target), _references(rows)) for (label, source, target, _), rows in zip(of_edges, datasets)]
+    found = [_Blocks(label, key, None, _references(vertices[label], f"the table of vertices {label!r}")) for label, key, _ in of_vertices]
+    for (label, source, target, _), rows in zip(of_edges, datasets):
+        found.append(_Blocks(label, None, (source, target), _references(rows, f"the table of edges {label!r}")))
     return tuple(found)
 
 
@@ -168,11 +214,11 @@ def _is_dataset(rows: Any) -> bool:
     return hasattr(rows, "to_arrow_refs")
 
 
-def _references(rows: Any) -> tuple[Any, ...]:
+def _references(rows: Any, what: str) -> tuple[Any, ...]:
     """The rows of a table as references of tables of Arrow."""
     if _is_dataset(rows):
         return tuple(rows.to_arrow_refs())
-    table = pa.table(rows)
+    table = pa.Table.from_batches([pa.record_batch(batch) for batch in _hoplake.batches(rows, what)])
     return tuple(ray.put(table.slice(first, _BLOCK_ROWS)) for first in range(0, max(table.num_rows, 1), _BLOCK_ROWS))
 
 
@@ -222,11 +268,14 @@ class _Driver:
         self._spec = self._planned(objects, self._tables())
         try:
             loaded = self._loaded()
-        except Exception:
+        except Exception as error:
+            cause = _cause(error)
+            if isinstance(cause, Error):
+                in_tables(cause, self._spec.shown)
             # What is wrong with the rows will be wrong again.
             self._patiently(lambda: wait_sync(_hoplake.give_up_load(self._spec.url, (self._spec.writer, self._spec.base_version))))
             self._patiently(objects.remove)
-            raise
+            raise cause from None
         known = self._patiently(lambda: objects.agree("result", loaded))
         self._patiently(lambda: objects.remove(keep=("result",)))
         return known
@@ -308,10 +357,11 @@ class _Driver:
         number = 0
         for table, of_table in enumerate(self._request.tables):
             is_read = (of_table.ends is not None) if is_edges else (of_table.ends is None or self._spec.implies_vertices)
-            for block in of_table.references:
+            first = 0
+            for block, rows in zip(of_table.references, self._spec.tables[table].rows):
                 if is_read:
-                    found.append(tuple(self._call("read", self._shared, table, number, block, is_edges, returns=2)))
-                number += 1
+                    found.append(tuple(self._call("read", self._shared, table, number, first, block, is_edges, returns=2)))
+                number, first = number + 1, first + rows
         return found
 
     def _vertices(self) -> tuple[list[tuple[str, Any]], list[list[_Sorted]]]:
@@ -325,8 +375,7 @@ class _Driver:
         found: list[list[_Sorted]] = []
         for generator in begun:
             pieces: list[_Sorted] = []
-            for facts in generator:
-                keys, rows = next(generator), next(generator)
+            for facts, keys, rows in _yielded(generator, 3):
                 label, count = ray.get(facts)
                 pieces.append(_Sorted(label, count, rows, keys))
             found.append(pieces)
@@ -366,8 +415,7 @@ class _Driver:
 
     def _sorted(self, generator: Any) -> list[_Sorted]:
         pieces: list[_Sorted] = []
-        for facts in generator:
-            rows = next(generator)
+        for facts, rows in _yielded(generator, 2):
             kind, count, first, last = ray.get(facts)
             pieces.append(_Sorted(tuple(kind), count, rows, ends=(first, last)))
         return pieces
@@ -411,6 +459,15 @@ class _Driver:
             before = None
         found = ray.get(self._call("list_begin", piece.reference, row, before))
         return piece.rows if found is None else int(found)
+
+
+def _yielded(generator: Any, each: int) -> list[list[Any]]:
+    """What a step yielded, so many at a time."""
+    references = list(generator)
+    if len(references) % each:
+        # The error that ended it is its last value.
+        ray.get(references[-1])
+    return [references[at : at + each] for at in range(0, len(references), each)]
 
 
 def _as_json(value: Any) -> Any:

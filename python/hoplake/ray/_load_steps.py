@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from .. import _hoplake
-from .._errors import OutcomeUnknownError, UnavailableError
+from .._errors import Error, OutcomeUnknownError, UnavailableError
+from .._load_tables import in_tables
 from ._checkpoints import Objects
 from ._engine import compute, np, pa, ray
 
@@ -40,6 +41,14 @@ class Table:
     schema: Any
     #: How many rows each block has.
     rows: tuple[int, ...]
+
+    @property
+    def shown(self) -> str:
+        """The table as messages name it."""
+        if self.ends is None:
+            return f"vertices {self.label!r}"
+        (source, _), (target, _) = self.ends
+        return f"edges {(source, self.label, target)!r}"
 
     def described(self) -> dict[str, Any]:
         """What another driver with the same id has to have, too."""
@@ -69,6 +78,11 @@ class Spec:
     def objects(self) -> Objects:
         """Where the load keeps what is done."""
         return Objects(self.checkpoints, self.id)
+
+    @property
+    def shown(self) -> list[str]:
+        """Tables as messages name them."""
+        return [table.shown for table in self.tables]
 
     @property
     def implies_vertices(self) -> bool:
@@ -123,15 +137,20 @@ def schema(block: Any) -> tuple[Any, int, int]:
     return block.schema, block.num_rows, block.nbytes
 
 
-def read(spec: Spec, table: int, number: int, block: Any, is_edges: bool) -> Any:
-    """The rows of a block, and a sample of the keys of its vertices."""
+def read(spec: Spec, table: int, number: int, first: int, block: Any, is_edges: bool) -> Any:
+    """The rows of a block, and a sample of the keys of its vertices. ``first`` is how many rows the table has before it."""
     columns = spec.tables[table].schema
     block = pa.table([block.column(name).cast(columns.field(name).type) for name in columns.names], schema=columns)
     batches = block.combine_chunks().to_batches()
     if not batches:
         return [], []
     (batch,) = batches
-    found = _rows(steps(spec).read(table, number, batch, is_edges))
+    try:
+        found = _rows(steps(spec).read(table, number, first, batch, is_edges))
+    except Error as error:
+        # The rows of the block are in a file of their own.
+        in_tables(error, spec.shown, first)
+        raise
     sampled = [] if is_edges else [(space, _batch(keys)) for space, keys in steps(spec).sample(found)]
     return found, sampled
 

@@ -42,7 +42,7 @@ use super::{
 };
 use crate::{
     BadRows, Dataset, Feed, IngestError, Input, Phase, RowTexts,
-    dataset::{Chunks, Endpoint},
+    dataset::{Chunks, Endpoint, Lines},
     resolve::{KeyTable, UNKNOWN, parts},
     source::{self, SourceOptions},
     staged::{StagedEnd, StagedTables},
@@ -228,11 +228,12 @@ impl LoadSteps {
         };
         let spill = spill.map_err(IngestError::Spill)?;
         let (_, dataset) = dataset_of(&tables, &spill, None)?;
-        let vertices = tables.vertices.iter().map(|table| (&table.label, table.blocks));
-        let edges = tables.edges.iter().map(|table| (&table.label, table.blocks));
-        let named = vertices.chain(edges).flat_map(|(label, blocks)| {
-            (0..blocks).map(move |block| PathBuf::from(format!("the table {label}, block {block}")))
-        });
+        let of_vertices = tables.vertices.iter().map(|table| table.blocks);
+        let all = of_vertices.chain(tables.edges.iter().map(|table| table.blocks));
+        // As the files of tables in memory are named.
+        let named = all
+            .enumerate()
+            .flat_map(|(table, blocks)| std::iter::repeat_n(PathBuf::from(format!("{table}.parquet")), blocks));
         let blocks = named.map(|name| Box::new(Block(name)) as Box<dyn Input>).collect();
         Ok(Self { tables, dataset, settings, spill, blocks, bad_rows: Arc::new(BadRows::stop()) })
     }
@@ -252,7 +253,7 @@ impl LoadSteps {
         groups(&self.dataset, Phase::Vertices).into_iter().flat_map(|group| group.tables).collect()
     }
 
-    /// Reads a block of a table: vertices first. Blocks are counted over all tables.
+    /// Reads a block of a table: vertices first. Blocks are counted over all tables, and `first` is how many rows the table has before it.
     ///
     /// # Errors
     /// [`IngestError::BadRow`]; [`IngestError::Invalid`] if a column has another type than the table said.
@@ -260,6 +261,7 @@ impl LoadSteps {
         &self,
         table: usize,
         block: usize,
+        first: u64,
         rows: RecordBatch,
         phase: Phase,
     ) -> Result<Vec<FeedRows>, IngestError> {
@@ -268,7 +270,11 @@ impl LoadSteps {
         let mut found = Vec::new();
         for input in &dataset.inputs {
             for chunk in input.scan(phase, self.bad_rows.clone())? {
-                let chunk = chunk?;
+                let mut chunk = chunk?;
+                chunk.lines = match chunk.lines {
+                    Lines::Range(lines) => Lines::Range(lines.start + first..lines.end + first),
+                    Lines::List(lines) => Lines::List(lines.into_iter().map(|line| line + first).collect()),
+                };
                 let feed = chunk.feed;
                 let batch = match feed {
                     Feed::Edges { .. } => edges_with_origin(block, chunk)?,

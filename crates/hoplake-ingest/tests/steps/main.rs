@@ -182,7 +182,7 @@ fn by_steps(
             for block in 0..blocks {
                 let first = (block * each).min(batch.num_rows());
                 let rows = batch.slice(first, each.min(batch.num_rows() - first));
-                found.push(steps().read(table, table * blocks + block, rows, phase).unwrap());
+                found.push(steps().read(table, table * blocks + block, first as u64, rows, phase).unwrap());
             }
         }
         found

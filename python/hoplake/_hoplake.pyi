@@ -1,7 +1,7 @@
 """The extension module, which the package alone uses."""
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Generic, TypeVar
 

@@ -24,6 +24,7 @@ from .._errors import Error, InvalidError, make
 from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, in_tables, vertex_tables
 from .._waiting import wait_sync
 from . import _arguments, _load_steps
+from ._checkpoints import Objects
 from ._engine import RayTaskError, pa, ray
 from ._load_steps import Keys, Piece, Spec, Table, patiently
 
@@ -124,7 +125,8 @@ def _cause(error: Exception) -> Exception:
     cause: Any = error
     while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
         cause = cause.cause
-    return cause
+    found: Exception = cause
+    return found
 
 
 @dataclass(frozen=True)
@@ -261,8 +263,8 @@ class _Driver:
 
     def run(self) -> dict[str, Any]:
         """Runs to the end, and returns what the load came to."""
-        objects = _load_steps.Objects(self._request.url, self._request.id)
-        known = self._patiently(objects.result)
+        objects = Objects(self._request.url, self._request.id)
+        known = patiently(objects.result, self._request.patience_seconds)
         if known is not None:
             return known
         self._spec = self._planned(objects, self._tables())
@@ -276,7 +278,7 @@ class _Driver:
             self._patiently(lambda: wait_sync(_hoplake.give_up_load(self._spec.url, (self._spec.writer, self._spec.base_version))))
             self._patiently(objects.remove)
             raise cause from None
-        known = self._patiently(lambda: objects.agree("result", loaded))
+        known = patiently(lambda: objects.agree("result", loaded), self._request.patience_seconds)
         self._patiently(lambda: objects.remove(keep=("result",)))
         return known
 
@@ -430,15 +432,15 @@ class _Driver:
             for at, piece in enumerate(section):
                 offset = 0
                 while offset < piece.rows:
+                    until = piece.rows
                     if items >= end:
-                        begin = offset if stream == "vertices" else self._list_begin(section, at, offset)
-                        if begin == offset:
-                            spans.append((items, []))
-                            end = (items // each + 1) * each
-                    rows = min(piece.rows - offset, max(end - items, 0))
-                    if rows == 0:
-                        # Still of the list before.
-                        rows = begin - offset
+                        until = offset if stream == "vertices" else self._list_begin(section, at, offset)
+                    if until == offset:
+                        spans.append((items, []))
+                        end = (items // each + 1) * each
+                        until = piece.rows
+                    # Of a list that began before the end of the span, all edges are in it.
+                    rows = until - offset if items >= end else min(until - offset, end - items)
                     owner, kind = (piece.owner, None) if stream == "vertices" else (numbers[piece.owner], piece.owner)
                     spans[-1][1].append(Piece(owner, kind, first, offset, rows, piece.reference))
                     offset, first, items = offset + rows, first + rows, items + rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .._arguments import Location, whole_or_none
 from .._columns import Vertices
-from .._errors import Error, InvalidError, make
+from .._errors import Error, make
 from .._supersteps import Combine, Functions, Initial
 from . import _arguments, _programs
 from ._driver import Request, drive, give_up

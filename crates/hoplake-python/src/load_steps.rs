@@ -155,7 +155,7 @@ pub struct EdgeRange(Mutex<load_steps::EdgeRange>);
 impl EdgeRange {
     /// The type of the next edges, and the edges; `None` at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<((usize, u16, u16), Batch)>> {
-        let next = py.detach(|| lock(&self.0).next()).map_err(|error| failed(py, error))?;
+        let next = py.detach(|| lock(&self.0).next_edges()).map_err(|error| failed(py, error))?;
         Ok(next.map(|edges| ((edges.kind.0, edges.kind.1.0, edges.kind.2.0), Batch(edges.batch))))
     }
 }
@@ -276,7 +276,7 @@ impl LoadSteps {
 
     /// The label of the next vertices of a range, and the vertices; `None` at the end.
     fn next_vertices(&self, py: Python<'_>, range: &VertexRange) -> PyResult<Option<(u16, Batch)>> {
-        let next = py.detach(|| lock(&range.0).next(&self.0)).map_err(|error| failed(py, error))?;
+        let next = py.detach(|| lock(&range.0).next_vertices(&self.0)).map_err(|error| failed(py, error))?;
         Ok(next.map(|vertices| (vertices.label.0, Batch(vertices.batch))))
     }
 

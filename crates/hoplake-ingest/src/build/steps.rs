@@ -14,7 +14,7 @@
 //! and the first bad row ends the load.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
     path::PathBuf,
     sync::Arc,
 };
@@ -497,14 +497,16 @@ impl LoadSteps {
                     Direction::In => (ordinals(1), ordinals(0), (target, source)),
                 };
                 let key = (table, source, target);
-                if !sorters.contains_key(&key) {
-                    let properties = &self.dataset.edge_tables[table].properties;
-                    let (near, far) = (count(labels.0), count(labels.1));
-                    sorters.insert(key, DirectionSorter::new(near, far, properties, share, build.spill_dir)?);
-                }
-                if let Some(sorter) = sorters.get_mut(&key) {
-                    sorter.push(&near, &far, &own)?;
-                }
+                let sorter = match sorters.entry(key) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => {
+                        let properties = &self.dataset.edge_tables[table].properties;
+                        let counts = (count(labels.0), count(labels.1));
+                        let sorter = DirectionSorter::new(counts.0, counts.1, properties, share, build.spill_dir)?;
+                        entry.insert(sorter)
+                    }
+                };
+                sorter.push(&near, &far, &own)?;
             }
         }
         let mut sorted = VecDeque::new();
@@ -673,7 +675,7 @@ impl VertexRange {
     ///
     /// # Errors
     /// [`IngestError::BadRow`] if two have one key; [`IngestError::Spill`].
-    pub fn next(&mut self, steps: &LoadSteps) -> Result<Option<OrderedVertices>, IngestError> {
+    pub fn next_vertices(&mut self, steps: &LoadSteps) -> Result<Option<OrderedVertices>, IngestError> {
         let context = steps.build().context;
         while let Some((table, sorted)) = self.sorted.front_mut() {
             if let Some((_, batch)) = sorted.next(&context, &steps.dataset.vertex_tables[*table])? {
@@ -746,7 +748,7 @@ impl EdgeRange {
     ///
     /// # Errors
     /// [`IngestError::Spill`].
-    pub fn next(&mut self) -> Result<Option<OrderedEdges>, IngestError> {
+    pub fn next_edges(&mut self) -> Result<Option<OrderedEdges>, IngestError> {
         let mut edges = EdgePiece::default();
         while let Some((kind, sorted)) = self.sorted.front_mut() {
             let (mut near, mut far, mut rows) = (Vec::new(), Vec::new(), Vec::new());

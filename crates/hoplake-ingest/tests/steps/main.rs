@@ -1,5 +1,7 @@
 //! A graph that many processes write by steps is the graph that one writes, byte for byte.
 
+#![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{
@@ -208,7 +210,7 @@ fn by_steps(
         let steps = steps();
         let mut sorted = steps.vertices(divided(split.clone(), range).into_iter().map(Ok)).unwrap();
         let mut own = Vec::new();
-        while let Some(vertices) = sorted.next(&steps).unwrap() {
+        while let Some(vertices) = sorted.next_vertices(&steps).unwrap() {
             own.push(vertices);
         }
         of_range.push(own);
@@ -249,7 +251,7 @@ fn by_steps(
         let mut found = Vec::new();
         for rows in of_range {
             let mut sorted = steps().edges(direction, &counts, rows.into_iter().map(Ok)).unwrap();
-            while let Some(edges) = sorted.next().unwrap() {
+            while let Some(edges) = sorted.next_edges().unwrap() {
                 found.push(edges);
             }
         }

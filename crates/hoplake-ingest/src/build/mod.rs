@@ -18,11 +18,12 @@ mod ordering;
 mod progress;
 mod route;
 mod scan;
+mod settings;
 pub mod steps;
 mod table;
 mod vertices;
 
-use std::{path::PathBuf, sync::Arc, thread};
+use std::{sync::Arc, thread};
 
 use arrow_array::{
     ArrayRef, RecordBatch, UInt16Array, UInt64Array, cast::AsArray, types::UInt16Type, types::UInt64Type,
@@ -31,13 +32,14 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use hoplake_format::{
     BuiltGraph, Direction, EdgeType, EdgeTypeId, IndexId, Key, LabelId, PropertyIndex, Schema, TableOwner, TableRef,
     VertexLabel,
-    segment::{KeyWriter, SectionKind, SegmentSettings},
+    segment::{KeyWriter, SectionKind},
     table::TableSettings,
 };
 use hoplake_storage::Store;
 use tokio::runtime::Handle;
 
 pub use progress::{LoadPhase, Progress};
+pub use settings::{BuildSettings, MEMORY_BYTES_MIN, VertexOrder};
 
 use self::{
     edges::{DirectionRows, DirectionWriter, EdgePiece, SortedEdges},
@@ -55,41 +57,6 @@ use crate::{
     resolve::{KeyTable, KeyTableBuilder},
     sort::BatchSorter,
 };
-
-/// The order in which vertices get their ordinals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum VertexOrder {
-    /// By key. Key blocks need no ordinals, and loading is fastest.
-    #[default]
-    Keys,
-    /// So that neighbours are close together: smaller adjacency, fewer blocks for a hop. Reads the
-    /// edges twice, and takes 12 bytes of memory for each vertex.
-    Locality,
-}
-
-/// How a graph is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BuildSettings {
-    /// Budget of memory, in bytes.
-    pub memory_bytes: u64,
-    /// Where temporary files go; the system's folder by default.
-    pub temp_dir: Option<PathBuf>,
-    /// Threads.
-    pub threads: usize,
-    /// The order of ordinals.
-    pub order: VertexOrder,
-    /// How segments are written.
-    pub segments: SegmentSettings,
-    /// Properties that get an index, as `label.property`.
-    pub indexes: Vec<String>,
-    /// The version that the load starts from; part of its objects' names.
-    pub base_version: u64,
-    /// The writer's ULID; part of its objects' names.
-    pub writer: String,
-}
-
-/// The least budget: below it, buffers that cannot be smaller would not fit.
-pub const MEMORY_BYTES_MIN: u64 = 32 << 20;
 
 /// Builds a graph from a source of data and writes its objects to `store`. Blocks, and must not be called
 /// from an async task; `runtime` is where its requests run.

@@ -9,7 +9,7 @@ use hoplake_format::{
 use hoplake_storage::{Store, Upload};
 use tokio::runtime::Handle;
 
-use super::BuildSettings;
+use super::settings::BuildSettings;
 use crate::IngestError;
 
 /// Bytes of a segment that are kept before they are sent.

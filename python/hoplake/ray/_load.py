@@ -20,7 +20,7 @@ from typing import Any
 
 from .. import _hoplake
 from .._arguments import Location, as_text, is_a, location, whole
-from .._errors import Error, InvalidError, make
+from .._errors import ConflictError, Error, InvalidError, make
 from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, in_tables, vertex_tables
 from .._waiting import wait_sync
 from . import _arguments, _load_steps
@@ -38,6 +38,8 @@ _MEMORY = 1 << 30
 _LEAST_MEMORY = 32 << 20
 #: Each step hands something to each range.
 _MOST_RANGES = 4096
+#: How long a cancelled driver may take to end.
+_CANCEL_SECONDS = 5
 #: Rows of a block of a table in memory.
 _BLOCK_ROWS = 1 << 20
 
@@ -116,7 +118,11 @@ def load(
     except RayTaskError as error:
         raise _cause(error) from None
     except BaseException:
+        # Ctrl-C: tasks end with the driver.
         ray.cancel(reference, force=True)
+        ray.wait([reference], timeout=_CANCEL_SECONDS)
+        if not request.is_named:
+            _give_up(request)
         raise
 
 
@@ -145,6 +151,8 @@ class _Request:
 
     url: str
     id: str
+    #: Whether the user gave it its id.
+    is_named: bool
     tables: tuple[_Blocks, ...]
     ranges: int | None
     memory: int
@@ -176,6 +184,7 @@ def _request(
     return _Request(
         url=_arguments.shared(url),
         id=_arguments.run_id(id),
+        is_named=id is not None,
         tables=_blocks(vertices, edges, keys, ends),
         ranges=None if ranges is None else _arguments.at_most("ranges", ranges, _MOST_RANGES),
         memory=whole("memory", memory, _LEAST_MEMORY),
@@ -219,9 +228,25 @@ def _is_dataset(rows: Any) -> bool:
 def _references(rows: Any, what: str) -> tuple[Any, ...]:
     """The rows of a table as references of tables of Arrow."""
     if _is_dataset(rows):
-        return tuple(rows.to_arrow_refs())
+        references = tuple(rows.to_arrow_refs())
+        if not references:
+            raise InvalidError(f"{what} has neither rows nor columns; leave it out")
+        return references
     table = pa.Table.from_batches([pa.record_batch(batch) for batch in _hoplake.batches(rows, what)])
     return tuple(ray.put(table.slice(first, _BLOCK_ROWS)) for first in range(0, max(table.num_rows, 1), _BLOCK_ROWS))
+
+
+def _give_up(request: _Request) -> None:
+    """Removes what a load has written, unless its id lets another call go on."""
+    objects = Objects(request.url, request.id)
+    try:
+        plan = objects.plan()
+        if plan is not None and objects.result() is None:
+            wait_sync(_hoplake.give_up_load(request.url, (plan["writer"], plan["base_version"])))
+            objects.remove()
+    except Error:
+        # The store does not answer: a vacuum removes what is left.
+        return
 
 
 def _drive(request: _Request) -> dict[str, Any]:
@@ -250,11 +275,15 @@ class _Driver:
     def __init__(self, request: _Request) -> None:
         self._request = request
         self._remote = {name: ray.remote(getattr(_load_steps, name)) for name in _STEPS}
+        #: A reference of each step, by which it can be cancelled.
+        self._begun: list[Any] = []
 
     def _call(self, name: str, *arguments: Any, returns: int | str = 1) -> Any:
         """Begins a step. Ray runs it again if its process or node dies."""
         options = {"num_cpus": 1, "max_retries": -1, **self._request.task_options, "num_returns": returns}
-        return self._remote[name].options(**options).remote(*arguments)
+        begun = self._remote[name].options(**options).remote(*arguments)
+        self._begun.append(begun[0] if isinstance(begun, list) else begun)
+        return begun
 
     def _for_ranges(self, name: str, *arguments: Any) -> list[Any]:
         """Begins a step that returns something for each range."""
@@ -274,9 +303,11 @@ class _Driver:
             cause = _cause(error)
             if isinstance(cause, Error):
                 in_tables(cause, self._spec.shown)
-            # What is wrong with the rows will be wrong again.
-            self._patiently(lambda: wait_sync(_hoplake.give_up_load(self._spec.url, (self._spec.writer, self._spec.base_version))))
-            self._patiently(objects.remove)
+            for step in self._begun:
+                ray.cancel(step)
+            # What is wrong with the rows will be wrong again; otherwise another call with the id goes on.
+            if isinstance(cause, (InvalidError, ConflictError)) or not self._request.is_named:
+                _give_up(self._request)
             raise cause from None
         known = patiently(lambda: objects.agree("result", loaded), self._request.patience_seconds)
         self._patiently(lambda: objects.remove(keep=("result",)))
@@ -444,7 +475,9 @@ class _Driver:
                     owner, kind = (piece.owner, None) if stream == "vertices" else (numbers[piece.owner], piece.owner)
                     spans[-1][1].append(Piece(owner, kind, first, offset, rows, piece.reference))
                     offset, first, items = offset + rows, first + rows, items + rows
-        return [self._call("write", self._shared, f"{stream}/{items // each:08}", stream, items, pieces) for items, pieces in spans]
+        # Below the name of the writer: a load that was given up may have had the same id.
+        own = f"{self._spec.writer}/{stream}"
+        return [self._call("write", self._shared, f"{own}/{items // each:08}", stream, items, pieces) for items, pieces in spans]
 
     def _list_begin(self, section: list[_Sorted], at: int, row: int) -> int:
         """The first row of a piece, from one on, at which a list begins: its end if there is none."""

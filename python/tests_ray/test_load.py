@@ -101,7 +101,7 @@ def test_datasets_are_loaded(tmp_path: Path) -> None:
         pq.write_table(people.slice(part * 200, 200), tmp_path / "people" / f"{part}.parquet")
     vertices = {"Person": ray.data.read_parquet(str(tmp_path / "people")), "Tag": ray.data.from_arrow(tables["vertices"]["Tag"])}
     edges = {name: ray.data.from_arrow([rows.slice(0, 300), rows.slice(300)]) for name, rows in tables["edges"].items()}
-    hoplake.ray.load(tmp_path / "many", vertices=vertices, edges=edges)
+    hoplake.ray.load(tmp_path / "many", ranges=2, vertices=vertices, edges=edges)
     _assert_same(str(tmp_path / "many"), str(tmp_path / "one"), in_order=False)
 
 
@@ -265,16 +265,17 @@ def test_bad_rows_are_named_and_leave_nothing(tmp_path: Path) -> None:
         ({"vertices": {"Person": {"name": ["a"]}}}, "has no column"),
     ]
     for tables, message in wrong:
-        with pytest.raises(hoplake.InvalidError, match=message):
-            hoplake.ray.load(tmp_path / "graph", **tables)
+        with pytest.raises(hoplake.InvalidError, match=message) as raised:
+            hoplake.ray.load(tmp_path / "graph", ranges=2, **tables)
+        assert "rejects" not in (raised.value.hint or "")
         assert not list((tmp_path / "graph").rglob("*.hls"))
-    hoplake.ray.load(tmp_path / "graph", vertices={"Person": people})
+    hoplake.ray.load(tmp_path / "graph", ranges=2, vertices={"Person": people})
     with pytest.raises(hoplake.ConflictError, match="there is a graph"):
         hoplake.ray.load(tmp_path / "graph", vertices={"Person": people})
     with pytest.raises(hoplake.InvalidError):
-        hoplake.ray.load(tmp_path / "graph", replace=True, **wrong[0][0])
+        hoplake.ray.load(tmp_path / "graph", ranges=2, replace=True, **wrong[0][0])
     graph = hoplake.open(tmp_path / "graph")
-    assert graph.count() == 3 and hoplake.ray.load(tmp_path / "graph", replace=True, vertices={"Person": {"key": [7]}}).vertices == 1
+    assert graph.count() == 3 and hoplake.ray.load(tmp_path / "graph", ranges=2, replace=True, vertices={"Person": {"key": [7]}}).vertices == 1
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ from ._load_steps import Keys, Piece, Spec, Table, patiently
 _SPAN_ITEMS = 1 << 26
 #: Of the memory of a task, the part that the rows of a range may have.
 _RANGE_PART = 4
+#: Rows for which a range is worth its tasks, in bytes.
+_RANGE_BYTES = 16 << 20
 #: The memory of a task, by default.
 _MEMORY = 1 << 30
 #: The least memory of a task, below which buffers do not fit.
@@ -83,7 +85,7 @@ def load(
         edges: Datasets or tables of edges by labels of source, edge and target, as in :func:`hoplake.load`.
         keys: the columns of keys by label, if they have other names.
         ends: the columns of the ends of edges, if they have other names.
-        ranges: into how many ranges of keys rows are divided. By default as many as the cluster has processors, and more if a range would not fit its task.
+        ranges: into how many ranges of keys rows are divided. By default up to as many as the cluster has processors, and more if a range would not fit its task.
         memory: bytes of memory of a task.
         replace: whether an existing graph may be replaced; its versions stay readable.
         message: a message that is stored with the version.
@@ -281,8 +283,8 @@ class _Driver:
     def _call(self, name: str, *arguments: Any, returns: int | str = 1) -> Any:
         """Begins a step. Ray runs it again if its process or node dies."""
         options = {"num_cpus": 1, "max_retries": -1, **self._request.task_options, "num_returns": returns}
-        begun = self._remote[name].options(**options).remote(*arguments)
-        self._begun.append(begun[0] if isinstance(begun, list) else begun)
+        begun: Any = self._remote[name].options(**options).remote(*arguments)
+        self._begun.append(begun[0] if is_a(begun, list) else begun)
         return begun
 
     def _for_ranges(self, name: str, *arguments: Any) -> list[Any]:
@@ -303,6 +305,10 @@ class _Driver:
             cause = _cause(error)
             if isinstance(cause, Error):
                 in_tables(cause, self._spec.shown)
+                if cause.reason == "bad_row":
+                    # A load of one machine could put it aside.
+                    message, _, _ = str(cause).partition("\nhint: ")
+                    cause = make("invalid", message, reason=cause.reason, row=cause.row, hint="correct the row")
             for step in self._begun:
                 ray.cancel(step)
             # What is wrong with the rows will be wrong again; otherwise another call with the id goes on.
@@ -340,7 +346,8 @@ class _Driver:
             ranges = request.ranges
             if ranges is None:
                 processors = int(ray.cluster_resources().get("CPU", 1))
-                ranges = max(processors, -(-self._bytes * _RANGE_PART // request.memory))
+                needed = -(-self._bytes * _RANGE_PART // request.memory)
+                ranges = min(max(needed, min(processors, -(-self._bytes // _RANGE_BYTES)), 1), _MOST_RANGES)
             writer, base_version = self._patiently(lambda: wait_sync(_hoplake.begin_load(request.url, request.replace)))
             own = {"what": what, "writer": writer, "base_version": base_version, "ranges": ranges, "span_items": request.span_items}
             plan = self._patiently(lambda: objects.agree("plan", own))

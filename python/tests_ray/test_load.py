@@ -28,6 +28,7 @@ from hoplake.ray import _load
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 Tables = dict[str, Any]
+_PATIENTLY = _load.patiently
 
 
 def _tables(people: int = 600) -> Tables:
@@ -251,6 +252,72 @@ def test_two_calls_with_one_id_are_one_load(tmp_path: Path) -> None:
     assert len(found) == 2 and found[0] == found[1] and found[0].version == 1
     hoplake.load(tmp_path / "one", **_tables())
     _assert_same(str(tmp_path / "many"), str(tmp_path / "one"))
+
+
+@pytest.mark.usefixtures("nodes", "small")
+def test_blocks_may_lack_columns_and_rows(tmp_path: Path) -> None:
+    one = pa.table({"key": [1, 2], "a": [1, 2], "b": pa.array(["x", "y"]).dictionary_encode()})
+    other = pa.table({"b": ["z"], "key": pa.array([3], pa.int32())})
+    gone = pa.table({"key": [4], "c": [1.5]})
+    people = ray.data.from_arrow([one, other, gone]).filter(lambda row: row["key"] not in (2, 4))
+    hoplake.ray.load(tmp_path / "many", vertices={"Person": people}, ranges=2)
+    hoplake.load(tmp_path / "one", vertices={"Person": {"key": [1, 3], "a": [1, None], "b": ["x", "z"]}})
+    _assert_same(str(tmp_path / "many"), str(tmp_path / "one"))
+    with pytest.raises(hoplake.InvalidError, match="the table of vertices 'Person': .*key.* exists 2 times"):
+        twice = pa.Table.from_arrays([pa.array([1]), pa.array([1])], names=["key", "key"])
+        hoplake.ray.load(tmp_path / "twice", vertices={"Person": twice}, ranges=2)
+
+
+@pytest.mark.usefixtures("nodes", "small")
+def test_what_is_published_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that dies after publishing, an answer that is lost, and another driver that fails."""
+    class Lost(BaseException):
+        pass
+
+    def lost(call: Any, seconds: float) -> Any:
+        found = _PATIENTLY(call, seconds)
+        if isinstance(found, tuple) and len(found) == 3 and all(isinstance(number, int) for number in found):
+            raise Lost
+        return found
+
+    tables = {"vertices": {"Person": {"key": [1, 2, 3]}}}
+    request = _load._request(tmp_path / "graph", id="x", ranges=2, **tables)
+    with monkeypatch.context() as broken:
+        broken.setattr(_load, "patiently", lost)
+        with pytest.raises(Lost):
+            _load._drive(request)
+    assert hoplake.open(tmp_path / "graph").count() == 3
+    # Neither who stops waiting for it, nor who has other rows, takes it away.
+    _load._give_up(request)
+    with pytest.raises(hoplake.InvalidError, match="of other tables"):
+        hoplake.ray.load(tmp_path / "graph", id="x", ranges=2, vertices={"Person": {"key": [1, 2, 2]}})
+    assert not hoplake.open(tmp_path / "graph").verify().damages
+    assert hoplake.ray.load(tmp_path / "graph", id="x", ranges=2, **tables).version == 1
+    assert hoplake.open(tmp_path / "graph").count() == 3
+    # A load that has ended is not that of other tables.
+    with pytest.raises(hoplake.InvalidError, match="the load x was of other tables, and has ended"):
+        hoplake.ray.load(tmp_path / "graph", id="x", replace=True, ranges=2, vertices={"Tag": {"key": [1]}})
+
+
+@pytest.mark.usefixtures("nodes", "small")
+def test_versions_are_vacuumed_while_a_graph_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hoplake.load(tmp_path / "graph", vertices={"Person": {"key": [1]}})
+    inner = _load._load_steps.bounds
+
+    def meanwhile(*arguments: Any) -> Any:
+        graph = hoplake.open(tmp_path / "graph")
+        for name in ("a", "b", "c"):
+            graph.tag(name)
+            graph.untag(name)
+        graph.refresh()
+        graph.vacuum(keep_versions=1)
+        return inner(*arguments)
+
+    monkeypatch.setattr(_load._load_steps, "bounds", meanwhile)
+    request = _load._request(tmp_path / "graph", ranges=2, replace=True, vertices={"Person": {"key": [2, 3]}})
+    _load._drive(request)
+    graph = hoplake.open(tmp_path / "graph")
+    assert graph.count() == 2 and not graph.verify().damages
 
 
 @pytest.mark.usefixtures("nodes", "small")

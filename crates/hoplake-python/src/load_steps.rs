@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use hoplake::{
     Direction, EdgeTypeId, Error, LabelId, SegmentSettings, Store,
     load_steps::{
-        self, BegunLoad, Bounds, BuildSettings, EdgeEnd, EdgeRows, Feed, FeedRows, IngestError, OrderedEdges,
+        self, Base, BegunLoad, Bounds, BuildSettings, EdgeEnd, EdgeRows, Feed, FeedRows, IngestError, OrderedEdges,
         OrderedVertices, Phase, Tables, TypeKey, VertexRows, WrittenSpan,
     },
 };
@@ -349,26 +349,27 @@ impl LoadSteps {
         &self,
         py: Python<'_>,
         url: String,
-        begun: (String, u64),
+        begun: Begun,
         counts: Vec<u64>,
         types: Vec<(usize, u16, u16)>,
         spans: [Vec<Vec<u8>>; 3],
         message: String,
     ) -> PyResult<Task> {
-        let (writer, base_version) = begun;
+        let begun = begun_of(begun);
         let decode = |spans: Vec<Vec<u8>>| -> PyResult<Vec<WrittenSpan>> {
-            let decoded = spans.iter().map(|span| WrittenSpan::decode(span, base_version + 1));
+            let decoded = spans.iter().map(|span| WrittenSpan::decode(span, begun.base.version + 1));
             decoded.map(|span| span.map_err(|error| errors::invalid(py, error.to_string()))).collect()
         };
         let [vertices, out, into] = spans;
         let spans = [decode(vertices)?, decode(out)?, decode(into)?];
         let types: Vec<TypeKey> = types.into_iter().map(kind_of).collect();
         let graph = self.0.graph(counts, &types, spans).map_err(|error| failed(py, error))?;
+        let vertices: u64 = graph.vertex_counts.iter().sum();
+        let edges: u64 = graph.edge_counts.iter().sum();
         let publish = async move {
-            let begun = BegunLoad { writer, base_version };
             load_steps::publish_load(Store::open(&url)?, &begun, &graph, &message, PUBLISH_TIMEOUT_MS).await
         };
-        Task::spawn(publish, |py, loaded| object(py, (loaded.version, loaded.vertices, loaded.edges)))
+        Task::spawn(publish, move |py, version| object(py, (version, vertices, edges)))
     }
 }
 
@@ -411,18 +412,23 @@ pub fn batches(py: Python<'_>, rows: &Bound<'_, PyAny>, what: &str) -> PyResult<
     Ok(found)
 }
 
-/// Begins a load; returns the name of its writer and the version that it begins from.
+/// A load that has begun: the name of its writer, and number and reset of the version that it began from.
+type Begun = (String, u64, u64);
+
+fn begun_of((writer, version, reset): Begun) -> BegunLoad {
+    BegunLoad { writer, base: Base { version, reset } }
+}
+
+/// Begins a load.
 #[pyfunction]
 pub fn begin_load(url: String, replace: bool) -> PyResult<Task> {
     let begin = async move { load_steps::begin_load(Store::open(&url)?, replace).await };
-    Task::spawn(begin, |py, begun| object(py, (begun.writer, begun.base_version)))
+    Task::spawn(begin, |py, begun| object(py, (begun.writer, begun.base.version, begun.base.reset)))
 }
 
 /// Takes a load that failed out of the graph.
 #[pyfunction]
-pub fn give_up_load(url: String, begun: (String, u64)) -> PyResult<Task> {
-    let (writer, base_version) = begun;
-    let give_up =
-        async move { load_steps::give_up_load(Store::open(&url)?, &BegunLoad { writer, base_version }).await };
+pub fn give_up_load(url: String, begun: Begun) -> PyResult<Task> {
+    let give_up = async move { load_steps::give_up_load(Store::open(&url)?, &begun_of(begun)).await };
     Task::spawn(give_up, |py, ()| Ok(py.None().into_bound(py)))
 }

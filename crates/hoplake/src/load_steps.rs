@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use hoplake_engine::load::{Load, LoadConditions, LoadDescription};
-use hoplake_format::{BuiltGraph, VertexCount};
+use hoplake_format::BuiltGraph;
 use hoplake_storage::{Branch, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
+pub use hoplake_engine::load::Base;
 pub use hoplake_format::WrittenSpan;
 pub use hoplake_ingest::{
     Feed, IngestError, Phase,
@@ -28,19 +29,8 @@ use crate::Error;
 pub struct BegunLoad {
     /// The name.
     pub writer: String,
-    /// The version; 0 if there was none.
-    pub base_version: u64,
-}
-
-/// What a load came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PublishedLoad {
     /// The version.
-    pub version: u64,
-    /// Its vertices.
-    pub vertices: u64,
-    /// Its edges.
-    pub edges: u64,
+    pub base: Base,
 }
 
 /// Begins a load, and tries the store.
@@ -53,10 +43,10 @@ pub async fn begin_load(store: Store, replace: bool) -> Result<BegunLoad, Error>
     let mut load = Load::new(&reader, &conditions, &mut branch).await?;
     let trial = load.begin(&mut branch).await?;
     trial.end(&mut branch).await;
-    Ok(BegunLoad { writer: load.writer().to_owned(), base_version: load.base_version() })
+    Ok(BegunLoad { writer: load.writer().to_owned(), base: load.base() })
 }
 
-/// Publishes what was written, or returns the version that it became before.
+/// Publishes what was written, and returns the version: or the one that it became before.
 ///
 /// # Errors
 /// [`Conflict`](crate::ErrorKind::Conflict) if another writer has changed the graph; the store's.
@@ -66,30 +56,23 @@ pub async fn publish_load(
     graph: &BuiltGraph,
     message: &str,
     timeout_ms: u64,
-) -> Result<PublishedLoad, Error> {
+) -> Result<u64, Error> {
     let (reader, mut branch) = reader(store)?;
-    let load = Load::resumed(&reader, &begun.writer, begun.base_version, &mut branch).await?;
-    let manifest = match load.published(&mut branch).await? {
-        Some(manifest) => manifest,
-        None => {
-            let description = LoadDescription { message, source_positions: &BTreeMap::new() };
-            load.publish(graph, &description, timeout_ms, &mut branch).await?
-        }
-    };
-    Ok(PublishedLoad {
-        version: manifest.version,
-        vertices: manifest.vertex_counts.iter().map(VertexCount::live).sum(),
-        edges: manifest.edge_counts.iter().sum(),
-    })
+    let load = Load::resumed(&reader, &begun.writer, begun.base, &mut branch).await?;
+    if let Some(version) = load.published(&mut branch).await? {
+        return Ok(version);
+    }
+    let description = LoadDescription { message, source_positions: &BTreeMap::new() };
+    Ok(load.publish(graph, &description, timeout_ms, &mut branch).await?.version)
 }
 
-/// Takes a load that failed out of the graph, and deletes its objects.
+/// Takes a load that failed out of the graph, and deletes its objects, unless it was published.
 ///
 /// # Errors
 /// The store's.
 pub async fn give_up_load(store: Store, begun: &BegunLoad) -> Result<(), Error> {
     let (reader, mut branch) = reader(store)?;
-    let load = Load::resumed(&reader, &begun.writer, begun.base_version, &mut branch).await?;
+    let load = Load::resumed(&reader, &begun.writer, begun.base, &mut branch).await?;
     load.give_up(&mut branch).await;
     Ok(())
 }

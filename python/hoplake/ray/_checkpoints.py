@@ -126,14 +126,15 @@ class Objects:
         known = self._json(f"{self.token}/{steps[-1]}/list")
         return None if known is None else (int(steps[-1]), known)
 
-    def remove(self, *, before: int | None = None, keep: tuple[str, ...] = ()) -> None:
-        """Removes the objects of the run: those of supersteps before one, or all but some."""
+    def remove(self, *, before: int | None = None, keep: tuple[str, ...] = (), only: tuple[str, ...] | None = None) -> None:
+        """Removes the objects of the run: those of supersteps before one; or all but some, or only those with names that begin so."""
         names: list[str] = []
         for name in wait_sync(self._store.list(self._name("").rstrip("/"))):
             own = name.removeprefix(self._name(""))
             token, _, rest = own.partition("/")
             is_old = before is not None and token == self.token and rest < f"{before:06}"
-            if is_old or (before is None and own not in keep):
+            is_named = own not in keep and (only is None or own.startswith(only))
+            if is_old or (before is None and is_named):
                 names.append(name)
         # A list goes first: without it, its superstep is not complete.
         lists = [name for name in names if name.endswith("/list")]

@@ -152,13 +152,18 @@ class Driver:
     def _run(self) -> dict[str, Any]:
         self._plan()
         self._start()
-        while True:
-            try:
-                self._prepare()
-                self._advance()
-                return self._end()
-            except _LostError as error:
-                self._lost(error)
+        try:
+            while True:
+                try:
+                    self._prepare()
+                    self._advance()
+                    return self._end()
+                except _LostError as error:
+                    self._lost(error)
+        finally:
+            # Otherwise they keep their processors as long as the exception is kept, which has the frames of this run.
+            for worker in self._workers:
+                ray.kill(worker)
 
     def _plan(self) -> None:
         """Decides on the version and the parts: or takes them over from another driver with the same id."""

@@ -6,21 +6,21 @@
     blocks ── read ──▶ edges ── split by source ──▶ resolve ── split by target ──▶ resolve ── split by vertex ──▶ sort
     spans of sorted vertices and edges ── write ──▶ objects ──▶ one version
 
-All of it are tasks of Ray, which runs those again whose node died. Spans are the same objects whoever writes them, so that a load that was killed writes only those that are
-not there yet.
+Every step is a task of Ray, which runs it again if its node dies. Spans are the same objects whoever writes them, so that a load that was killed writes only those that are
+not noted yet. Whether it is published or given up is decided by one object, so that of two drivers none takes away what the other has published.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from .. import _hoplake
 from .._arguments import Location, as_text, is_a, location, whole
-from .._errors import ConflictError, Error, InvalidError, make
+from .._errors import ConflictError, Error, InvalidError, LimitError, make
 from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, in_tables, vertex_tables
 from .._waiting import wait_sync
 from . import _arguments, _load_steps
@@ -30,8 +30,8 @@ from ._load_steps import Keys, Piece, Spec, Table, patiently
 
 #: Keys or edges of a span, as in a load by one machine.
 _SPAN_ITEMS = 1 << 26
-#: Of the memory of a task, the part that the rows of a range may have.
-_RANGE_PART = 4
+#: The part of the memory of a task that the rows of a range may have: its keys are looked up in a table of a quarter of it.
+_RANGE_PART = 16
 #: Rows for which a range is worth its tasks, in bytes.
 _RANGE_BYTES = 16 << 20
 #: The memory of a task, by default.
@@ -187,7 +187,6 @@ def _request(
         url=_arguments.shared(url),
         id=_arguments.run_id(id),
         is_named=id is not None,
-        tables=_blocks(vertices, edges, keys, ends),
         ranges=None if ranges is None else _arguments.at_most("ranges", ranges, _MOST_RANGES),
         memory=whole("memory", memory, _LEAST_MEMORY),
         replace=_arguments.flag("replace", replace),
@@ -196,6 +195,8 @@ def _request(
         patience_seconds=_arguments.seconds("patience_seconds", patience_seconds),
         task_options=_arguments.task_options(task_options),
         span_items=_SPAN_ITEMS,
+        # Last: Datasets are computed.
+        tables=_blocks(vertices, edges, keys, ends),
     )
 
 
@@ -230,22 +231,43 @@ def _is_dataset(rows: Any) -> bool:
 def _references(rows: Any, what: str) -> tuple[Any, ...]:
     """The rows of a table as references of tables of Arrow."""
     if _is_dataset(rows):
-        references = tuple(rows.to_arrow_refs())
+        options = rows.context.execution_options
+        before, options.preserve_order = options.preserve_order, True
+        try:
+            references = tuple(rows.to_arrow_refs())
+        finally:
+            options.preserve_order = before
         if not references:
             raise InvalidError(f"{what} has neither rows nor columns; leave it out")
         return references
-    table = pa.Table.from_batches([pa.record_batch(batch) for batch in _hoplake.batches(rows, what)])
+    try:
+        table = pa.Table.from_batches([pa.record_batch(batch) for batch in _hoplake.batches(rows, what)])
+    except KeyError as error:
+        raise make("invalid", f"{what}: {error.args[0]}", hint="columns have different names") from None
     return tuple(ray.put(table.slice(first, _BLOCK_ROWS)) for first in range(0, max(table.num_rows, 1), _BLOCK_ROWS))
 
 
-def _give_up(request: _Request) -> None:
-    """Removes what a load has written, unless its id lets another call go on."""
+#: The writer of a load, and number and reset of the version that it began from.
+_Begun = tuple[str, int, int]
+
+
+def _begun_of(plan: dict[str, Any]) -> _Begun:
+    writer, version, reset = plan["begun"]
+    return writer, version, reset
+
+
+def _give_up(request: _Request, begun: _Begun | None = None) -> None:
+    """Removes what a load has written, unless it is published."""
     objects = Objects(request.url, request.id)
     try:
         plan = objects.plan()
-        if plan is not None and objects.result() is None:
-            wait_sync(_hoplake.give_up_load(request.url, (plan["writer"], plan["base_version"])))
-            objects.remove()
+        begun = begun or (None if plan is None else _begun_of(plan))
+        if begun is None or not objects.agree(f"{begun[0]}/end", {"given_up": True})["given_up"]:
+            return
+        wait_sync(_hoplake.give_up_load(request.url, begun))
+        # Another driver may have begun anew with the id.
+        of_plan = ("plan",) if plan is not None and _begun_of(plan) == begun else ()
+        objects.remove(only=(f"{begun[0]}/", *of_plan))
     except Error:
         # The store does not answer: a vacuum removes what is left.
         return
@@ -277,14 +299,15 @@ class _Driver:
     def __init__(self, request: _Request) -> None:
         self._request = request
         self._remote = {name: ray.remote(getattr(_load_steps, name)) for name in _STEPS}
-        #: A reference of each step, by which it can be cancelled.
-        self._begun: list[Any] = []
+        #: A reference of each step under way, by which it can be cancelled, and those of spans that are written.
+        self._steps: list[Any] = []
+        self._writing: list[Any] = []
 
     def _call(self, name: str, *arguments: Any, returns: int | str = 1) -> Any:
         """Begins a step. Ray runs it again if its process or node dies."""
         options = {"num_cpus": 1, "max_retries": -1, **self._request.task_options, "num_returns": returns}
         begun: Any = self._remote[name].options(**options).remote(*arguments)
-        self._begun.append(begun[0] if is_a(begun, list) else begun)
+        self._steps.append(begun[0] if is_a(begun, list) else begun)
         return begun
 
     def _for_ranges(self, name: str, *arguments: Any) -> list[Any]:
@@ -295,29 +318,40 @@ class _Driver:
     def run(self) -> dict[str, Any]:
         """Runs to the end, and returns what the load came to."""
         objects = Objects(self._request.url, self._request.id)
+        tables = self._tables()
+        what = _as_json([table.described() for table in tables])
         known = patiently(objects.result, self._request.patience_seconds)
-        if known is not None:
-            return known
-        self._spec = self._planned(objects, self._tables())
-        try:
-            loaded = self._loaded()
-        except Exception as error:
-            cause = _cause(error)
-            if isinstance(cause, Error):
-                in_tables(cause, self._spec.shown)
-                if cause.reason == "bad_row":
-                    # A load of one machine could put it aside.
-                    message, _, _ = str(cause).partition("\nhint: ")
-                    cause = make("invalid", message, reason=cause.reason, row=cause.row, hint="correct the row")
-            for step in self._begun:
-                ray.cancel(step)
-            # What is wrong with the rows will be wrong again; otherwise another call with the id goes on.
-            if isinstance(cause, (InvalidError, ConflictError)) or not self._request.is_named:
-                _give_up(self._request)
-            raise cause from None
-        known = patiently(lambda: objects.agree("result", loaded), self._request.patience_seconds)
+        if known is None:
+            self._begun, self._spec = self._planned(objects, tables, what)
+            try:
+                loaded = self._loaded(objects)
+            except Exception as error:
+                raise self._failed(_cause(error)) from None
+            known = patiently(lambda: objects.agree("result", {**loaded, "what": what}), self._request.patience_seconds)
         self._patiently(lambda: objects.remove(keep=("result",)))
-        return known
+        if known["what"] != what:
+            raise make("invalid", f"the load {self._request.id} was of other tables, and has ended", hint="give this load another id, or leave it out")
+        return {name: value for name, value in known.items() if name != "what"}
+
+    def _failed(self, error: Exception) -> Exception:
+        """The error of a load that goes on no more, whose steps end."""
+        for step in self._steps:
+            ray.cancel(step)
+        # What is still written would be left over.
+        ray.wait(self._writing, num_returns=len(self._writing), timeout=_CANCEL_SECONDS, fetch_local=False)
+        # What is wrong with the rows will be wrong again; otherwise another call with the id goes on.
+        if isinstance(error, (InvalidError, ConflictError)) or not self._request.is_named:
+            _give_up(self._request, self._begun)
+        if not isinstance(error, Error):
+            return error
+        in_tables(error, self._spec.shown)
+        message, _, _ = str(error).partition("\nhint: ")
+        if error.reason == "bad_row":
+            # A load of one machine could put it aside.
+            return make("invalid", message, reason=error.reason, row=error.row, hint="correct the row")
+        if isinstance(error, LimitError):
+            return make("limit", message, reason=error.reason, hint="pass more ranges, or more memory")
+        return error
 
     def _patiently(self, call: Any) -> Any:
         return patiently(call, self._request.patience_seconds)
@@ -329,37 +363,48 @@ class _Driver:
         self._bytes = 0
         for table, references in zip(self._request.tables, seen):
             blocks = ray.get(references)
-            self._bytes += sum(own for *_, own in blocks)
+            self._bytes += sum(facts.bytes for facts in blocks)
+            own = Table(table.label, table.key, table.ends, None, tuple(facts.rows for facts in blocks), tuple(facts.digest for facts in blocks))
+            # A block that a filter has emptied may have no columns.
+            schemas = [facts.schema for facts in blocks if facts.rows or len(facts.schema)] or [pa.schema([])]
+            for schema in schemas:
+                names = schema.names
+                if twice := next((name for name in names if names.count(name) > 1), None):
+                    raise make("invalid", f"{own.shown}: the column {twice!r} occurs twice", hint="rename one of them")
             try:
-                schema = pa.unify_schemas([schema.remove_metadata() for schema, *_ in blocks], promote_options="permissive")
+                schema = pa.unify_schemas(schemas, promote_options="permissive")
             except pa.ArrowException as error:
-                raise make("invalid", f"blocks of the table {table.label} have different columns: {error}") from error
-            found.append(Table(table.label, table.key, table.ends, schema, tuple(rows for _, rows, _ in blocks)))
+                raise make("invalid", f"blocks of {own.shown} have different columns: {error}") from error
+            found.append(replace(own, schema=schema))
+        self._ended()
         return tuple(found)
 
-    def _planned(self, objects: Any, tables: tuple[Table, ...]) -> Spec:
+    def _planned(self, objects: Objects, tables: tuple[Table, ...], what: Any) -> tuple[_Begun, Spec]:
         """Begins the load: or goes on with one of the same id."""
         request = self._request
-        what = _as_json([table.described() for table in tables])
         plan = self._patiently(objects.plan)
         if plan is None:
             ranges = request.ranges
             if ranges is None:
                 processors = int(ray.cluster_resources().get("CPU", 1))
                 needed = -(-self._bytes * _RANGE_PART // request.memory)
-                ranges = min(max(needed, min(processors, -(-self._bytes // _RANGE_BYTES)), 1), _MOST_RANGES)
-            writer, base_version = self._patiently(lambda: wait_sync(_hoplake.begin_load(request.url, request.replace)))
-            own = {"what": what, "writer": writer, "base_version": base_version, "ranges": ranges, "span_items": request.span_items}
+                ranges = max(needed, min(processors, -(-self._bytes // _RANGE_BYTES)), 1)
+                if ranges > _MOST_RANGES:
+                    memory = -(-self._bytes * _RANGE_PART // _MOST_RANGES)
+                    raise make("limit", f"the rows of a range do not fit {request.memory} bytes of memory", hint=f"pass memory={memory} or more")
+            begun: _Begun = self._patiently(lambda: wait_sync(_hoplake.begin_load(request.url, request.replace)))
+            own = {"what": what, "begun": begun, "ranges": ranges, "span_items": request.span_items}
             plan = self._patiently(lambda: objects.agree("plan", own))
-            if plan["writer"] != writer:
-                self._patiently(lambda: wait_sync(_hoplake.give_up_load(request.url, (writer, base_version))))
+            if _begun_of(plan) != begun:
+                self._patiently(lambda: wait_sync(_hoplake.give_up_load(request.url, begun)))
         if plan["what"] != what:
             raise make("invalid", f"the load {request.id} is of other tables", hint="give this load another id, or leave it out")
-        return Spec(
+        writer, base_version, _ = _begun_of(plan)
+        spec = Spec(
             id=request.id,
             url=request.url,
-            writer=plan["writer"],
-            base_version=plan["base_version"],
+            writer=writer,
+            base_version=base_version,
             tables=tables,
             memory=request.memory,
             temp_dir=request.temp_dir,
@@ -368,8 +413,15 @@ class _Driver:
             checkpoints=request.url,
             patience_seconds=request.patience_seconds,
         )
+        return _begun_of(plan), spec
 
-    def _loaded(self) -> dict[str, Any]:
+    def _ended(self) -> None:
+        """Waits until all steps so far have ended, so that those after them do not begin to wait for them, with memory of their own."""
+        waiting = [step for step in self._steps if not is_a(step, ray.ObjectRefGenerator)]
+        ray.wait(waiting, num_returns=len(waiting), fetch_local=False)
+        self._steps = []
+
+    def _loaded(self, objects: Objects) -> dict[str, Any]:
         spec = self._spec
         own = _load_steps.steps(spec)
         names, order = own.labels()
@@ -386,8 +438,9 @@ class _Driver:
             by_type = [[piece for of_range in pieces for piece in of_range if piece.owner == kind] for kind in types]
             written.append(self._written(stream, by_type, numbers))
         spans: list[list[bytes]] = [ray.get(references) for references in written]
-        begun = (spec.writer, spec.base_version)
-        publish = lambda: wait_sync(own.publish(spec.url, begun, counts, types, spans, self._request.message))  # noqa: E731
+        if self._patiently(lambda: objects.agree(f"{spec.writer}/end", {"given_up": False}))["given_up"]:
+            raise make("conflict", f"the load {spec.id} was given up by another driver of it", hint="call it again")
+        publish = lambda: wait_sync(own.publish(spec.url, self._begun, counts, types, spans, self._request.message))  # noqa: E731
         version, vertices, edges = self._patiently(publish)
         return {"id": spec.id, "version": version, "vertices": vertices, "edges": edges}
 
@@ -410,6 +463,8 @@ class _Driver:
         read = self._read(False)
         bounds = _load_steps.bounds(ray.get([sample for _, sample in read]), ranges)
         divided = [self._for_ranges("split", self._shared, rows, False, bounds) for rows, _ in read]
+        del read
+        self._ended()
         own = [[rows[number] for rows in divided] for number in range(ranges)]
         begun = [self._call("vertices", self._shared, references, returns="streaming") for references in own]
         found: list[list[_Sorted]] = []
@@ -438,14 +493,19 @@ class _Driver:
                         keys[number].append(Keys(label, first, piece.keys))
                         first += piece.rows
         divided = [self._for_ranges("split", self._shared, rows, False, bounds) for rows, _ in self._read(True)]
+        self._ended()
         of_source: list[Any] = []
         for number in range(ranges):
             references = [rows[number] for rows in divided]
             of_source.append(self._for_ranges("resolve", self._shared, False, keys[number], references, bounds, firsts))
+        self._ended()
+        del divided
         of_target: list[Any] = []
         for number in range(ranges):
             arguments = (self._shared, True, keys[number], [rows[number] for rows in of_source], bounds, firsts)
             of_target.append(self._call("resolve", *arguments, returns=ranges + 1))
+        self._ended()
+        del of_source
         out: list[Any] = []
         for number in range(ranges):
             references = [rows[number + 1] for rows in of_target]
@@ -484,7 +544,9 @@ class _Driver:
                     offset, first, items = offset + rows, first + rows, items + rows
         # Below the name of the writer: a load that was given up may have had the same id.
         own = f"{self._spec.writer}/{stream}"
-        return [self._call("write", self._shared, f"{own}/{items // each:08}", stream, items, pieces) for items, pieces in spans]
+        begun = [self._call("write", self._shared, f"{own}/{items // each:08}", stream, items, pieces) for items, pieces in spans]
+        self._writing += begun
+        return begun
 
     def _list_begin(self, section: list[_Sorted], at: int, row: int) -> int:
         """The first row of a piece, from one on, at which a list begins: its end if there is none."""

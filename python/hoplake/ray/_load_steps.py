@@ -6,10 +6,12 @@ without a copy, and which writes to disk what its memory has no room for.
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 from .. import _hoplake
@@ -39,8 +41,9 @@ class Table:
     key: str | None
     ends: tuple[tuple[str, str | None], tuple[str, str | None]] | None
     schema: Any
-    #: How many rows each block has.
+    #: How many rows each block has, and a digest of it.
     rows: tuple[int, ...]
+    digests: tuple[str, ...]
 
     @property
     def shown(self) -> str:
@@ -52,7 +55,7 @@ class Table:
 
     def described(self) -> dict[str, Any]:
         """What another driver with the same id has to have, too."""
-        return {"label": self.label, "key": self.key, "ends": self.ends, "columns": str(self.schema), "rows": list(self.rows)}
+        return {"label": self.label, "key": self.key, "ends": self.ends, "columns": str(self.schema), "blocks": list(self.digests)}
 
 
 @dataclass(frozen=True)
@@ -132,26 +135,69 @@ def _outputs(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def schema(block: Any) -> tuple[Any, int, int]:
-    """The columns of a block, how many rows it has, and how many bytes."""
-    return block.schema, block.num_rows, block.nbytes
+@dataclass(frozen=True)
+class Facts:
+    """What a load knows of a block before it reads it."""
+
+    schema: Any
+    rows: int
+    bytes: int
+    digest: str
+
+
+def schema(block: Any) -> Facts:
+    """What a block is."""
+    digest = blake2b(digest_size=16)
+    columns: list[Any] = []
+    for field in block.schema.remove_metadata():
+        kind = field.type
+        columns.append(field.with_type(kind.value_type) if pa.types.is_dictionary(kind) else field)
+    with pa.ipc.new_stream(_Digested(digest), block.schema) as writer:
+        writer.write_table(block)
+    return Facts(pa.schema(columns), block.num_rows, block.nbytes, digest.hexdigest())
+
+
+class _Digested(io.RawIOBase):
+    """A file whose bytes are digested."""
+
+    def __init__(self, digest: Any) -> None:
+        self._digest = digest
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any, /) -> int:
+        self._digest.update(content)
+        return len(content)
+
+
+def _fit(block: Any, schema: Any) -> Any:
+    """A block with the columns of all: what it lacks is null."""
+    known = set(block.column_names)
+    rows = block.num_rows
+    columns = [block.column(field.name).cast(field.type) if field.name in known else pa.nulls(rows, field.type) for field in schema]
+    return pa.table(columns, schema=schema)
 
 
 def read(spec: Spec, table: int, number: int, first: int, block: Any, is_edges: bool) -> Any:
     """The rows of a block, and a sample of the keys of its vertices. ``first`` is how many rows the table has before it."""
-    columns = spec.tables[table].schema
-    block = pa.table([block.column(name).cast(columns.field(name).type) for name in columns.names], schema=columns)
-    batches = block.combine_chunks().to_batches()
-    if not batches:
-        return [], []
-    (batch,) = batches
-    try:
-        found = _rows(steps(spec).read(table, number, first, batch, is_edges))
-    except Error as error:
-        # The rows of the block are in a file of their own.
-        in_tables(error, spec.shown, first)
-        raise
-    sampled = [] if is_edges else [(space, _batch(keys)) for space, keys in steps(spec).sample(found)]
+    found: Rows = []
+    sampled: list[tuple[str, Any]] = []
+    if block.num_rows == 0:
+        return found, sampled
+    own = steps(spec)
+    # One batch, unless a column of text is longer than Arrow's offsets.
+    for batch in _fit(block, spec.tables[table].schema).combine_chunks().to_batches():
+        try:
+            rows = _rows(own.read(table, number, first, batch, is_edges))
+        except Error as error:
+            # The rows of the block are in a file of their own.
+            in_tables(error, spec.shown, first)
+            raise
+        if not is_edges:
+            sampled += [(space, _batch(keys)) for space, keys in own.sample(rows)]
+        found += rows
+        first += batch.num_rows
     return found, sampled
 
 
@@ -191,11 +237,10 @@ def vertices(spec: Spec, references: list[Any]) -> Iterator[Any]:
     while True:
         found = own.next_vertices(sorted_range)
         if batches and (found is None or found[0] != label or rows >= _PIECE_ROWS):
-            piece = pa.Table.from_batches(batches).combine_chunks()
-            (batch,) = piece.to_batches()
-            yield label, batch.num_rows
-            yield pa.record_batch([batch.column(0)], names=["key"])
-            yield batch
+            for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
+                yield label, batch.num_rows
+                yield pa.record_batch([batch.column(0)], names=["key"])
+                yield batch
             batches, rows = [], 0
         if found is None:
             return
@@ -225,7 +270,8 @@ def resolve(
     """Edges of a range with the vertices of one end. Those of the first end are divided by the keys of the other; and those of both by the vertices of the first, and
     are returned as a whole before that."""
     own = steps(spec)
-    table = own.keys((piece.label, piece.first, ray.get(piece.reference)) for piece in sorted(keys, key=lambda it: (it.label, it.first)))
+    in_order = sorted(keys, key=lambda it: (it.label, it.first))
+    table = own.keys((piece.label, piece.first, ray.get(piece.reference)) for piece in in_order)
     whole: Rows = []
     ranges: list[Rows] = [[] for _ in range(spec.ranges)]
     for rows in _each(references):

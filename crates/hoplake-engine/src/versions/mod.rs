@@ -161,6 +161,18 @@ async fn listed(reader: &Reader, branch: &mut Branch) -> Result<Option<Manifest>
     first_left(reader, last.unwrap_or(1), branch).await.map(Some)
 }
 
+/// The name of the writer of a version, also of one that was removed; `None` if there is no such version.
+pub(crate) async fn writer_of(
+    reader: &Reader,
+    version: u64,
+    branch: &mut Branch,
+) -> Result<Option<String>, EngineError> {
+    Ok(slot(reader, version, branch).await?.map(|slot| match slot {
+        Slot::Version(manifest) => manifest.change.writer,
+        Slot::Removed { writer } => writer,
+    }))
+}
+
 /// The content of a version's slot; `None` if it is empty.
 pub(crate) fn slot<'a>(
     reader: &'a Reader,

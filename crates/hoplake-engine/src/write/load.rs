@@ -28,10 +28,26 @@ const GIVE_UP_TIMEOUT_MS: u64 = 30_000;
 pub struct Load {
     reader: Reader,
     writer: String,
-    /// The version that it began from.
-    base: Manifest,
+    /// The version that it began from, or a newer one: where publishing begins to look for the newest.
+    known: Manifest,
+    base: Base,
     /// See [`LoadConditions::if_positions`].
     if_positions: BTreeMap<String, Option<String>>,
+}
+
+/// The version that a load began from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Base {
+    /// Its number; 0 if there was no graph.
+    pub version: u64,
+    /// The version whose content replaced that of all before it.
+    pub reset: u64,
+}
+
+impl From<&Manifest> for Base {
+    fn from(manifest: &Manifest) -> Self {
+        Self { version: manifest.version, reset: manifest.reset }
+    }
 }
 
 /// What has to be true of a graph that a load replaces.
@@ -85,37 +101,33 @@ impl Load {
         }
         let writer = reader.store().clock().ulid();
         let if_positions = conditions.if_positions.clone();
-        let load = Self { reader: reader.clone(), writer, base: current.unwrap_or_default(), if_positions };
-        load.check_positions(&load.base)?;
+        let known = current.unwrap_or_default();
+        let load = Self { reader: reader.clone(), writer, base: Base::from(&known), known, if_positions };
+        load.check_positions(&load.known)?;
         Ok(load)
     }
 
-    /// Goes on with a load that began by this name on this version, perhaps in another process.
-    ///
-    /// # Errors
-    /// That the version cannot be read any more; the store's.
-    pub async fn resumed(
-        reader: &Reader,
-        writer: &str,
-        base_version: u64,
-        branch: &mut Branch,
-    ) -> Result<Self, EngineError> {
-        let base = match base_version {
-            0 => Manifest::default(),
-            version => versions::read(reader, version, branch).await?,
-        };
-        Ok(Self { reader: reader.clone(), writer: writer.to_owned(), base, if_positions: BTreeMap::new() })
-    }
-
-    /// The version that it became, if it was published already.
+    /// Goes on with a load that began by this name on this version, perhaps in another process. That version may be gone meanwhile.
     ///
     /// # Errors
     /// The store's.
-    pub async fn published(&self, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
-        let newest = versions::newest(&self.reader, branch).await?;
-        let Some(newest) = newest.filter(|it| it.reset > self.base.version) else { return Ok(None) };
-        let loaded = versions::read(&self.reader, newest.reset, branch).await?;
-        Ok((loaded.change.writer == self.writer).then_some(loaded))
+    pub async fn resumed(reader: &Reader, writer: &str, base: Base, branch: &mut Branch) -> Result<Self, EngineError> {
+        let known = versions::newest(reader, branch).await?.unwrap_or_default();
+        Ok(Self { reader: reader.clone(), writer: writer.to_owned(), base, known, if_positions: BTreeMap::new() })
+    }
+
+    /// The version that it became, if it was published.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn published(&self, branch: &mut Branch) -> Result<Option<u64>, EngineError> {
+        let newest = versions::newest(&self.reader, branch).await?.map_or(0, |newest| newest.version);
+        for version in self.base.version + 1..=newest {
+            if versions::writer_of(&self.reader, version, branch).await?.is_some_and(|writer| writer == self.writer) {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
     }
 
     /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the
@@ -125,10 +137,11 @@ impl Load {
     /// [`StorageError::Unfit`]; the store's.
     pub async fn begin(&mut self, branch: &mut Branch) -> Result<Trial, EngineError> {
         if self.base.version > 0 {
-            let known = Some(self.base.clone());
-            self.base = lease::announce(&self.reader, ChangeKind::Load, &self.writer, known, branch).await?;
-            publish::hint(self.reader.store(), &self.base).await;
-            if let Err(error) = self.check_positions(&self.base) {
+            let known = Some(self.known.clone());
+            self.known = lease::announce(&self.reader, ChangeKind::Load, &self.writer, known, branch).await?;
+            self.base = Base::from(&self.known);
+            publish::hint(self.reader.store(), &self.known).await;
+            if let Err(error) = self.check_positions(&self.known) {
                 self.give_up(branch).await;
                 return Err(error);
             }
@@ -154,6 +167,11 @@ impl Load {
     /// The version that it began from; 0 if there was none.
     pub fn base_version(&self) -> u64 {
         self.base.version
+    }
+
+    /// The same, as [another process](Self::resumed) goes on with it.
+    pub fn base(&self) -> Base {
+        self.base
     }
 
     /// Publishes the load as a replacement of the version that it began from, if no other writer has changed the graph
@@ -187,12 +205,16 @@ impl Load {
         Err(error)
     }
 
-    /// Withdraws the lease and deletes the load's objects. Objects that it cannot delete, the next load or a vacuum
+    /// Withdraws the lease and deletes the load's objects, unless it was published. Objects that it cannot delete, the next load or a vacuum
     /// will.
     pub async fn give_up(&self, branch: &mut Branch) {
         // The store may be what failed.
         branch.context().give_time(Some(GIVE_UP_TIMEOUT_MS));
         let _ = lease::withdraw(&self.reader, &self.writer, branch).await;
+        // Another process may have published it, or this one, and the answer was lost.
+        if !matches!(self.published(branch).await, Ok(None)) {
+            return;
+        }
         let Ok(listed) = self.store().list(DATA_FOLDER).await else { return };
         let mine = listed.into_iter().map(|object| object.name).filter(|name| name.contains(&self.writer));
         let _ = self.store().delete(&mine.collect::<Vec<_>>()).await;
@@ -216,12 +238,12 @@ impl Load {
         description: &LoadDescription<'_>,
         branch: &mut Branch,
     ) -> Result<Manifest, EngineError> {
-        let mut newest = self.base.clone();
+        let mut newest = self.known.clone();
         loop {
             if self.base.version > 0 {
                 lease::check(&newest, &self.writer)?;
             }
-            let base = &self.base;
+            let base = self.base;
             if newest.content_runs().any(|run| run.until > base.version) || newest.reset > base.reset {
                 return Err(self.overtaken(newest.version));
             }

@@ -240,10 +240,8 @@ def _references(rows: Any, what: str) -> tuple[Any, ...]:
         if not references:
             raise InvalidError(f"{what} has neither rows nor columns; leave it out")
         return references
-    try:
-        table = pa.Table.from_batches([pa.record_batch(batch) for batch in _hoplake.batches(rows, what)])
-    except KeyError as error:
-        raise make("invalid", f"{what}: {error.args[0]}", hint="columns have different names") from None
+    table = pa.Table.from_batches([pa.record_batch(batch) for batch in _hoplake.batches(rows, what)])
+    _check_names(table.schema, what)
     return tuple(ray.put(table.slice(first, _BLOCK_ROWS)) for first in range(0, max(table.num_rows, 1), _BLOCK_ROWS))
 
 
@@ -271,6 +269,13 @@ def _give_up(request: _Request, begun: _Begun | None = None) -> None:
     except Error:
         # The store does not answer: a vacuum removes what is left.
         return
+
+
+def _check_names(schema: Any, what: str) -> None:
+    """Rejects columns of one name."""
+    names = schema.names
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise make("invalid", f"{what}: the column {twice!r} occurs twice", hint="rename one of them")
 
 
 def _drive(request: _Request) -> dict[str, Any]:
@@ -368,9 +373,7 @@ class _Driver:
             # A block that a filter has emptied may have no columns.
             schemas = [facts.schema for facts in blocks if facts.rows or len(facts.schema)] or [pa.schema([])]
             for schema in schemas:
-                names = schema.names
-                if twice := next((name for name in names if names.count(name) > 1), None):
-                    raise make("invalid", f"{own.shown}: the column {twice!r} occurs twice", hint="rename one of them")
+                _check_names(schema, own.shown)
             try:
                 schema = pa.unify_schemas(schemas, promote_options="permissive")
             except pa.ArrowException as error:

@@ -176,6 +176,8 @@ def test_vertices_and_edges_are_datasets(graph: hoplake.Graph) -> None:
     large = hoplake.ray.vertices(graph.url, "Town", where="size > 390", override_num_blocks=3)
     assert large.count() == graph.count("Town", where="size > 390")
     every = hoplake.ray.vertices(graph.url)
+    # The labels are small.
+    assert every.materialize().num_blocks() <= 4 and towns.materialize().num_blocks() == 3
     assert every.count() == graph.count()
     found = hoplake.ray.edges(graph.url, "road", override_num_blocks=4)
     key = lambda row: (row["source"], row["target"], row["km"])  # noqa: E731

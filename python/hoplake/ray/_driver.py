@@ -264,7 +264,11 @@ class Driver:
         try:
             ray.get(references, timeout=None if patience == math.inf else patience)
         except GetTimeoutError:
-            message = f"Ray has not started the {len(self._workers)} workers of the run {self._request.id} in {patience:.0f} seconds"
+            needed, there = len(self._workers) * self._request.threads, ray.cluster_resources().get("CPU", 0)
+            message = (
+                f"Ray has not started the {len(self._workers)} workers of the run {self._request.id} in {patience:.0f} seconds: "
+                f"they ask for {needed} processors, and the cluster has {there:g}, with those of others"
+            )
             hint = "`ray status` shows what they wait for: take fewer workers or threads, or start it again with the same id once there are more nodes"
             raise make("unavailable", message, hint=hint) from None
         except RayError as error:

@@ -19,6 +19,7 @@ from ._engine import RaySystemError, RayTaskError, ray
 from ._worker import Worker
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 #: How long a cancelled driver may take to end.
@@ -44,6 +45,17 @@ class Result:
     #: What it took: ``superstep_seconds``, ``exchanged_bytes`` of each superstep, ``restarts``, ``checkpoints``, how many parts have ``moved``; ``parts``
     #: with the vertices, edges and bytes of each, and ``workers`` with the peak of their memory and the seconds that they worked.
     figures: dict[str, Any]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Labels, keys and values as a table of Arrow."""
+        if self.table is None:
+            message = f"the values of the run {self.id} were written, as version {self.version} of the graph"
+            raise make("invalid", message, hint="read them with graph.scan, or leave out write")
+        return self.table
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a data frame of pandas."""
+        return self.to_arrow().to_pandas()  # pyright: ignore[reportUnknownMemberType]
 
     def __repr__(self) -> str:
         written = "" if self.version is None else f", written as version {self.version}"

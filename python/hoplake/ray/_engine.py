@@ -12,7 +12,7 @@ def _imported(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        hint = 'pip install "ray[data]" pyarrow numpy'
+        hint = 'pip install "ray[data]" pyarrow numpy typing_extensions'
         raise make("invalid", f"hoplake.ray needs {error.name}, which is not installed", hint=hint) from None
 
 

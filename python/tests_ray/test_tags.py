@@ -162,6 +162,8 @@ def test_runs_that_fail_or_are_cancelled_leave_what_goes_on(graph: hoplake.Graph
         wait(lambda: (tmp_path / "reported").exists())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell has background processes ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         hoplake.ray.pregel(graph.url, workers=2, checkpoint_seconds=0, progress=interrupting, **program(3))

@@ -87,7 +87,7 @@ _STAGED = re.compile(
 
 
 def in_tables(error: Error, shown: list[str], first: int = 0) -> None:
-    """Has an error be about rows of tables, not about lines of temporary files. ``first`` is how many rows there are before those of a file."""
+    """Rewrites an error to name rows of tables rather than lines of temporary files. ``first`` is how many rows there are before those of a file."""
 
     def table(found: re.Match[str]) -> str:
         number, line = int(found[1]), found[2]

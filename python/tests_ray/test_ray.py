@@ -105,7 +105,7 @@ def test_several_columns_are_one_commit(graph: hoplake.Graph) -> None:
     assert_close(_of(graph, "n", "n"), by_key(expected, "b"))
     hoplake.ray.pregel(graph.url, workers=2, write=["c"], result="c", **columns)
     assert set(stored(graph, "c").values()) == {1}
-    # What was written by another run goes where there is no value now.
+    # A vertex that this run does not reach loses the value of an earlier run.
     hoplake.ray.pregel(graph.url, workers=2, write={"b": "key"}, **columns)
     graph.refresh()
     assert_close(_of(graph, "key", ".key"), by_key(expected, "b"))

@@ -379,7 +379,7 @@ pub struct Written(WrittenSpan);
 
 #[pymethods]
 impl Written {
-    /// As bytes, for the one who publishes it.
+    /// As bytes, for the process that publishes it.
     fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.encode())
     }

@@ -29,7 +29,7 @@ class _Supersteps:
         wait_sync(self._core.keep(2 * len(self._steps.columns) + 4))
 
     def is_over(self) -> bool:
-        """Whether there is no superstep after the last."""
+        """Whether the last superstep has run."""
         if self.superstep == 0:
             return len(self._core) == 0 or self._functions.max_supersteps == 0
         return self._functions.is_over(self.superstep, self.report)

@@ -18,7 +18,7 @@ from .._named import option
 from .._supersteps import Combine, Functions
 from ._engine import np
 
-#: What a state of int64 has where there is no value: it is greater than all others.
+#: Marks a missing value in a state of int64: the greatest number.
 _NONE = 2**63 - 1
 
 #: The rows of a part at which an algorithm begins, and how many it begins at in all parts.

@@ -140,7 +140,9 @@ pub(crate) struct EdgePiece {
 impl SortedEdges {
     /// The edges of the sorters of all threads, which all have one form: it follows from the sizes of the labels and from the properties.
     pub(crate) fn of(sorters: Vec<DirectionSorter>, properties: &[Property]) -> Result<Self, IngestError> {
-        let (mut packed, mut wide, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut packed = Vec::new();
+        let mut wide = Vec::new();
+        let mut rows = Vec::new();
         let mut bits = 0;
         for sorter in sorters {
             match sorter {

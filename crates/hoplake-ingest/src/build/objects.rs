@@ -70,7 +70,7 @@ impl Objects {
         self.names.next(ending)
     }
 
-    /// How many items there are before the span after that of the next item, of which there are so many before it.
+    /// How many items precede the end of the span that has the item after these.
     fn span_end(&self, items: u64) -> u64 {
         let each = self.segments.span_items.max(1);
         (items / each + 1) * each

@@ -644,9 +644,7 @@ impl LoadSteps {
                     let (Some(count), Some(of_type)) =
                         (built.edge_counts.get_mut(number), built.degrees.get_mut(number))
                     else {
-                        return Err(IngestError::Invalid(format!(
-                            "a span has edges of a type {number} that there is not"
-                        )));
+                        return Err(IngestError::Invalid(format!("a span has edges of an unknown type, {number}")));
                     };
                     *count += if direction == 0 { *edges } else { 0 };
                     of_type[direction].merge(degrees);
@@ -751,7 +749,9 @@ impl EdgeRange {
     pub fn next_edges(&mut self) -> Result<Option<OrderedEdges>, IngestError> {
         let mut edges = EdgePiece::default();
         while let Some((kind, sorted)) = self.sorted.front_mut() {
-            let (mut near, mut far, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+            let mut near = Vec::new();
+            let mut far = Vec::new();
+            let mut rows = Vec::new();
             let mut is_over = false;
             while near.len() < PIECE_ROWS && !is_over {
                 is_over = !sorted.next_into(&mut edges)?;

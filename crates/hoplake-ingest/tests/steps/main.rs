@@ -286,13 +286,15 @@ fn by_steps(
     for (direction, edges) in [Direction::Out, Direction::In].into_iter().zip(&sorted) {
         let mut rows: Vec<(EdgeTypeId, u64, OrderedEdges, bool)> = Vec::new();
         for (number, kind) in types.iter().enumerate() {
-            let (mut first, mut before) = (0, None);
+            let mut first = 0;
+            let mut before = None;
             for own in edges.iter().filter(|own| own.kind == *kind) {
                 let near = own.batch.column(0).as_primitive::<UInt64Type>().values();
                 for (row, near) in near.iter().enumerate() {
                     let edge = OrderedEdges { kind: *kind, batch: own.batch.slice(row, 1) };
                     rows.push((EdgeTypeId(number as u16), first, edge, before != Some(*near)));
-                    (first, before) = (first + 1, Some(*near));
+                    first += 1;
+                    before = Some(*near);
                 }
             }
         }

@@ -176,7 +176,7 @@ async fn samples_ahead_are_those_of_calls_one_by_one_within_any_budget() {
     }
     assert_eq!(sample(&graph, &sampler, &seeds(3), 3).await, expected[3]);
     let mut most_under_way = Vec::new();
-    // What one takes alone and what the caller has of the one before, and room for more.
+    // Memory for one batch, for the previous one, which the caller still holds, and some more.
     for bytes in [alone.peak() * 5 / 4, alone.peak() * 3, alone.peak() * 20] {
         let budget = MemoryBudget::new("training", bytes);
         let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
